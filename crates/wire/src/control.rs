@@ -1,0 +1,1 @@
+//! Placeholder while the supervisor's messages are being written.

@@ -1,0 +1,198 @@
+//! The mapping: one sealed memfd that front, supervisor, mold and workers share.
+//!
+//! This is the only file that turns addresses into references. Byte areas are reached through the
+//! copying methods below; which process may touch which area when is decided by the slot's state.
+
+use crate::layout::*;
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::*;
+
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A mapped segment. It stays mapped until the process ends: workers and front never let go.
+pub struct Segment {
+    base: NonNull<u8>,
+    fd: OwnedFd,
+}
+
+// SAFETY: the mapping is never moved or unmapped, and what it holds is atomics (`Board`) or bytes
+// whose present owner the slot states name.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes an empty segment. Fails as memfd_create, ftruncate and mmap do.
+    pub fn create() -> io::Result<Segment> {
+        let fd = memfd_create("oribi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, SEGMENT_BYTES as u64)?;
+        fcntl_add_seals(&fd, SEALS)?;
+        let segment = Segment::map(fd)?;
+        let header = &segment.board().header;
+        header.version.store(VERSION, Relaxed);
+        header.magic.store(MAGIC, Release);
+        Ok(segment)
+    }
+
+    /// Maps a segment another process made; refuses anything else with a line that says why.
+    pub fn open(fd: OwnedFd) -> io::Result<Segment> {
+        let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        let length = rustix::fs::fstat(&fd)?.st_size;
+        if length != SEGMENT_BYTES as i64 || !fcntl_get_seals(&fd)?.contains(SEALS) {
+            return refuse(format!(
+                "not a segment of this version of oribi ({length} bytes, expected \
+                 {SEGMENT_BYTES} sealed): binary and extension differ, rebuild both"
+            ));
+        }
+        let segment = Segment::map(fd)?;
+        let header = &segment.board().header;
+        let (magic, version) = (header.magic.load(Acquire), header.version.load(Relaxed));
+        if magic != MAGIC || version != VERSION {
+            return refuse(format!(
+                "segment layout {version} where {VERSION} is expected: binary and extension \
+                 differ, rebuild both"
+            ));
+        }
+        Ok(segment)
+    }
+
+    fn map(fd: OwnedFd) -> io::Result<Segment> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice, of the file's full length;
+        // the seals keep the file from shrinking under it.
+        let base = unsafe { mmap(std::ptr::null_mut(), SEGMENT_BYTES, prot, flags, &fd, 0)? };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap gave null"))?;
+        Ok(Segment { base, fd })
+    }
+
+    /// Keeps the segment for the rest of the process.
+    pub fn forever(self) -> &'static Segment {
+        Box::leak(Box::new(self))
+    }
+
+    /// The shared atomics.
+    pub fn board(&self) -> &Board {
+        // SAFETY: the mapping is page-aligned, longer than a board, never unmapped, and a board is
+        // nothing but atomics, for which every bit pattern is valid.
+        unsafe { self.base.cast::<Board>().as_ref() }
+    }
+
+    fn check(offset: usize, length: usize, area: usize) {
+        assert!(offset <= area && length <= area - offset, "outside of the segment's area");
+    }
+
+    fn at(&self, offset: usize, length: usize) -> NonNull<u8> {
+        Segment::check(offset, length, SEGMENT_BYTES);
+        // SAFETY: the check above keeps the sum inside the mapping.
+        unsafe { self.base.add(offset) }
+    }
+
+    fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: `at` gives `bytes.len()` mapped bytes; `bytes` is this process's own memory.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+    }
+
+    fn copy_out(&self, offset: usize, into: &mut [u8]) {
+        let length = into.len();
+        let from = self.at(offset, length);
+        // SAFETY: as in `copy_in`. Another process may write meanwhile; the copy is then any
+        // bytes, which callers treat as hostile input anyway.
+        unsafe { from.copy_to_nonoverlapping(NonNull::from(into).cast(), length) }
+    }
+
+    fn view(&self, offset: usize, length: usize) -> &[u8] {
+        let from = self.at(offset, length);
+        // SAFETY: mapped for the process's life. Callers view only the request area of a slot they
+        // have claimed, which the front leaves alone until the claim is completed.
+        unsafe { std::slice::from_raw_parts(from.as_ptr(), length) }
+    }
+
+    fn slot_offset(slot: u32) -> usize {
+        Segment::check(slot as usize, 1, SLOTS);
+        DATA_OFFSET + slot as usize * SLOT_STRIDE
+    }
+
+    fn chunk_offset(chunk: usize) -> usize {
+        Segment::check(chunk, 1, CHUNKS);
+        CHUNK_OFFSET + chunk * CHUNK_BYTES
+    }
+
+    /// Front: writes into the slot's request area.
+    pub fn write_request(&self, slot: u32, offset: usize, bytes: &[u8]) {
+        Segment::check(offset, bytes.len(), REQUEST_BYTES);
+        self.copy_in(Segment::slot_offset(slot) + offset, bytes);
+    }
+
+    /// Front: writes a chunk from its beginning.
+    pub fn write_chunk(&self, chunk: usize, bytes: &[u8]) {
+        Segment::check(0, bytes.len(), CHUNK_BYTES);
+        self.copy_in(Segment::chunk_offset(chunk), bytes);
+    }
+
+    /// Worker: the request record of a claimed slot.
+    pub fn record(&self, slot: u32) -> &[u8] {
+        let head = &self.board().slots[slot as usize];
+        let length = head.head_len.load(Relaxed) as usize;
+        match head.head_chunk.load(Relaxed) as usize {
+            0 => self.view(Segment::slot_offset(slot), length.min(REQUEST_BYTES)),
+            chunk => self.view(Segment::chunk_offset(chunk - 1), length.min(CHUNK_BYTES)),
+        }
+    }
+
+    /// Worker: the parts of a claimed slot's request body, in order.
+    pub fn body_parts(&self, slot: u32) -> impl Iterator<Item = &[u8]> {
+        let head = &self.board().slots[slot as usize];
+        let length = head.body_len.load(Relaxed) as usize;
+        let chunks = head.body_chunks.load(Relaxed);
+        let inline = (chunks == 0).then(|| {
+            let record =
+                if head.head_chunk.load(Relaxed) == 0 { head.head_len.load(Relaxed) } else { 0 };
+            let from = (record as usize).min(REQUEST_BYTES);
+            self.view(Segment::slot_offset(slot) + from, length.min(REQUEST_BYTES - from))
+        });
+        let mut left = length;
+        let parts = (0..BODY_CHUNKS).map_while(move |i| {
+            let chunk = (chunks >> (16 * i) & 0xffff) as usize;
+            let part = left.min(CHUNK_BYTES);
+            left -= part;
+            (chunk != 0 && part > 0).then(|| self.view(Segment::chunk_offset(chunk - 1), part))
+        });
+        inline.into_iter().chain(parts)
+    }
+
+    /// Worker: writes into the reply window at stream position `at`, wrapping. The caller has
+    /// checked that there is room.
+    pub fn write_reply(&self, slot: u32, at: u32, bytes: &[u8]) {
+        Segment::check(0, bytes.len(), REPLY_BYTES);
+        let window = Segment::slot_offset(slot) + REQUEST_BYTES;
+        let from = at as usize % REPLY_BYTES;
+        let (first, rest) = bytes.split_at(bytes.len().min(REPLY_BYTES - from));
+        self.copy_in(window + from, first);
+        self.copy_in(window, rest);
+    }
+
+    /// Front: copies out of the reply window from stream position `at`, wrapping.
+    pub fn read_reply(&self, slot: u32, at: u32, into: &mut [u8]) {
+        Segment::check(0, into.len(), REPLY_BYTES);
+        let window = Segment::slot_offset(slot) + REQUEST_BYTES;
+        let from = at as usize % REPLY_BYTES;
+        let middle = into.len().min(REPLY_BYTES - from);
+        let (first, rest) = into.split_at_mut(middle);
+        self.copy_out(window + from, first);
+        self.copy_out(window, rest);
+    }
+}
+
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

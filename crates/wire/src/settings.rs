@@ -1,0 +1,1 @@
+//! Placeholder while the options table is being written.

@@ -1,0 +1,126 @@
+//! Making good what a dead process left behind. Only the supervisor settles, and only for a
+//! process it has seen die.
+
+use crate::doorbell::Rank;
+use crate::layout::{Board, SEAT_WORDS, SLOTS};
+use crate::queue::GROUP;
+use crate::slot::{RETURNS_MAX, SlotHead, State, Word};
+use crate::sync::Ordering::*;
+
+/// What was found at a dead worker's seats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Requests that went back to their old places in the queue.
+    pub returned: u32,
+    /// Requests the app had begun: their clients get a 502, or a cut connection once the reply had
+    /// started.
+    pub lost: u32,
+    /// Front threads to ring through their eventfds.
+    pub ring_fronts: u64,
+}
+
+impl Board {
+    /// Settles the seats `first .. first + count` of a dead worker.
+    ///
+    /// TAKEN goes back to its old position; BEGUN becomes DONE without a whole reply, or goes back
+    /// too if `retry_idempotent`, the method allows it and no reply byte was published. Returned
+    /// requests wake a sleeper.
+    pub fn settle_seats(&self, first: u16, count: u16, retry_idempotent: bool) -> Settled {
+        let mut settled = Settled::default();
+        let dead = first..first + count;
+        for seat in dead.clone() {
+            self.bells.disarm(seat, Rank::Idle);
+            self.bells.disarm(seat, Rank::Second);
+        }
+        for (index, slot) in self.slots.iter().enumerate() {
+            let word = slot.word();
+            if !dead.contains(&word.owner) {
+                continue;
+            }
+            match word.state {
+                State::Taken | State::Begun if may_return(slot, word, retry_idempotent) => {
+                    slot.returns.fetch_add(1, Relaxed);
+                    slot.state.store(Word::queued(word.position).pack(), Release);
+                    self.queue.returned.fetch_or(1 << (index / GROUP), Release);
+                    settled.returned += 1;
+                }
+                State::Taken | State::Begun => {
+                    slot.state.store(Word { state: State::Done, ..word }.pack(), Release);
+                    settled.lost += 1;
+                }
+                // The worker may have died between the state and the note.
+                State::Done => {}
+                State::Free | State::Filling | State::Queued => continue,
+            }
+            let front = slot.front.load(Relaxed) as usize;
+            self.fronts[front].note(index as u32);
+            if self.fronts[front].must_ring() {
+                settled.ring_fronts |= 1 << front;
+            }
+        }
+        // The dead may also have swallowed a wake that was meant for a request still waiting.
+        if self.first_waiting().is_some() {
+            self.ring_one();
+        }
+        settled
+    }
+
+    /// Clears the hints of `Queue::returned` that lead nowhere any more. The supervisor calls it
+    /// from time to time after a death; true when nothing is left to clear.
+    pub fn prune_returned(&self) -> bool {
+        let hinted = self.queue.returned.load(Relaxed);
+        let mut groups = hinted;
+        while groups != 0 {
+            let group = groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            let slots = &self.slots[group * GROUP..((group + 1) * GROUP).min(SLOTS)];
+            let waits = |slot: &SlotHead| {
+                slot.word().state == State::Queued && slot.returns.load(Relaxed) > 0
+            };
+            if !slots.iter().any(waits) {
+                self.queue.returned.fetch_and(!(1 << group), AcqRel);
+            }
+        }
+        self.queue.returned.load(Relaxed) == 0
+    }
+
+    /// Settles a dead front: what waits is cancelled, what runs has no reader any more. Must be
+    /// done before the next front starts.
+    pub fn settle_front(&self) {
+        self.header.incarnation.fetch_add(1, AcqRel);
+        for slot in &self.slots {
+            let word = slot.word();
+            let free = Word { state: State::Free, owner: 0, position: word.position };
+            match word.state {
+                State::Free => continue,
+                State::Filling | State::Done => slot.state.store(free.pack(), Release),
+                State::Queued if slot.swap(word, free) => {}
+                State::Queued | State::Taken | State::Begun => {
+                    slot.cancelled.store(1, Release);
+                    slot.wake_writer();
+                }
+            }
+        }
+        // Positions the dead front had handed out but not published will never be.
+        self.queue.head.store(self.queue.tail.load(Acquire), Release);
+        self.fronts.iter().for_each(|front| front.awake());
+    }
+
+    /// True when every slot is FREE.
+    pub fn all_free(&self) -> bool {
+        self.slots.iter().all(|slot| slot.word().state == State::Free)
+    }
+
+    /// Seats that sleep and could take a request.
+    pub fn armed(&self) -> usize {
+        (0..SEAT_WORDS).map(|word| self.bells.armed_in(word).count_ones() as usize).sum()
+    }
+}
+
+fn may_return(slot: &SlotHead, word: Word, retry_idempotent: bool) -> bool {
+    let fresh = slot.returns.load(Relaxed) < RETURNS_MAX && slot.cancelled.load(Relaxed) == 0;
+    let unseen = || {
+        retry_idempotent && slot.idempotent.load(Relaxed) != 0 && slot.written.load(Acquire) == 0
+    };
+    fresh && (word.state == State::Taken || unseen())
+}
