@@ -1,0 +1,95 @@
+# The one door for people. `make` alone says what there is.
+
+APP ?= examples/magtag/config.ru
+ARGS ?=
+RUBY ?= ruby
+SECONDS ?= 600
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+NATIVE := lib/oribi/native.so
+STEP := tools/step
+
+# cargo's own place comes last: a cargo that is already in PATH was chosen by somebody.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export RUBY
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help serve build build-only test stress bench lint fmt clippy unit loom blackbox examples fuzz docs clean
+
+help: ## this list
+	@echo "Oribi, a Ruby application server. What there is to make:"
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+	  awk -F'|' '{ printf "  %-14s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  make serve APP=path/to/config.ru ARGS='-w 4 -p 3000' serves yours."
+
+serve: build ## install what is missing, build, serve examples/magtag (or APP=...) on 127.0.0.1:9292
+	@echo "== serving $(APP)"
+	@exec $(RUBY) exe/oribi $(ARGS) $(APP)
+
+build: ## install what is missing and build the server and its Ruby extension
+	@tools/setup build
+	@$(MAKE) --no-print-directory build-only
+
+# A running server has the extension mapped: it is replaced by a rename, never written over.
+build-only:
+	@cargo build --release -p oribi -p oribi-ruby
+	@cmp -s $(TARGET)/release/liboribi_ruby.so $(NATIVE) || { \
+	  cp $(TARGET)/release/liboribi_ruby.so $(NATIVE).$$$$ && mv -f $(NATIVE).$$$$ $(NATIVE); }
+
+test: ## install what the tests need, build, run everything that must pass
+	@tools/setup test
+	@$(STEP) "rustfmt" $(MAKE) --no-print-directory fmt
+	@$(STEP) "build" $(MAKE) --no-print-directory build-only
+	@$(STEP) "clippy" $(MAKE) --no-print-directory clippy
+	@$(STEP) "cargo test" $(MAKE) --no-print-directory unit
+	@$(STEP) "loom models" $(MAKE) --no-print-directory loom
+	@$(STEP) "the server from outside" $(MAKE) --no-print-directory blackbox
+	@$(STEP) "the examples" $(MAKE) --no-print-directory examples
+	@$(STEP) "stress, 30 s" $(MAKE) --no-print-directory stress SECONDS=30
+	@echo
+	@echo "make test: everything passed"
+
+stress: ## kill everything at random under load (SECONDS=600)
+	@test/stress $(SECONDS)
+
+bench: ## compare with the ceilings and with other servers
+	@tools/setup bench
+	@$(MAKE) --no-print-directory build-only
+	@bench/run
+
+lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are installed
+	@if command -v rubocop >/dev/null; then rubocop --format simple; fi
+	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step .ci/run; fi
+
+fmt:
+	@cargo fmt --all --check
+
+clippy:
+	@cargo clippy --workspace --all-targets -- -D warnings
+
+unit:
+	@cargo test --workspace
+
+# Another target directory, or every change between models and product would build all anew.
+loom:
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p wire --release --lib
+
+blackbox:
+	@$(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
+
+examples:
+	@$(RUBY) -Iexamples/magtag -rminitest/autorun -e 'ARGV.each { |file| load file }' \
+	  examples/*/test/*_test.rb
+
+fuzz: ## feed the parsers what nobody would send
+	@fuzz/run
+
+docs: ## the Rust documentation, in target/doc
+	@cargo doc --workspace --no-deps --document-private-items
+
+clean: ## remove what was built
+	@cargo clean
+	@rm -f $(NATIVE) $(NATIVE).*
