@@ -47,14 +47,15 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Before announcing: forgets an earlier ring.
+    /// Before announcing: forgets an earlier ring. What its ringer had written before (`retire`,
+    /// a switch of generations) is seen from here on, hence a swap.
     pub fn prepare(&self) {
-        self.word.store(RUNS, Relaxed);
+        self.word.swap(RUNS, Acquire);
     }
 
     /// Sleeps until rung, at most `timeout`; returns at once if rung since `prepare`.
     pub fn sleep(&self, timeout: Option<Duration>) {
-        if self.word.compare_exchange(RUNS, SLEEPS, AcqRel, Relaxed).is_ok() {
+        if self.word.compare_exchange(RUNS, SLEEPS, AcqRel, Acquire).is_ok() {
             futex_wait(&self.word, SLEEPS, timeout);
         }
     }
@@ -114,7 +115,7 @@ impl Board {
     /// thread of a busy one. False when nobody sleeps.
     pub fn ring_one(&self) -> bool {
         fence(SeqCst);
-        let used = (self.bells.seats_used.load(Relaxed) as usize).min(SEATS).div_ceil(64);
+        let used = self.seats_used().div_ceil(64);
         let seat =
             self.bells.claim(Rank::Idle, used).or_else(|| self.bells.claim(Rank::Second, used));
         match seat {
@@ -126,10 +127,23 @@ impl Board {
         }
     }
 
-    /// Wakes every seat, armed or not: after a switch of generations, or a front's death.
+    /// Wakes every seat, armed or not: after a switch of generations.
     pub fn ring_all(&self) {
-        let used = (self.bells.seats_used.load(Relaxed) as usize).min(SEATS);
-        self.seats[..used].iter().for_each(Seat::ring);
+        self.seats[..self.seats_used()].iter().for_each(Seat::ring);
+    }
+
+    /// Wakes every seat that is not armed, in place of a dead process that may have claimed a bit
+    /// and died before it rang. The armed ones anybody can still wake.
+    pub(crate) fn ring_claimed(&self) {
+        for (index, seat) in self.seats[..self.seats_used()].iter().enumerate() {
+            if self.bells.armed_in(index / 64) >> (index % 64) & 1 == 0 {
+                seat.ring();
+            }
+        }
+    }
+
+    fn seats_used(&self) -> usize {
+        (self.bells.seats_used.load(Relaxed) as usize).min(SEATS)
     }
 }
 

@@ -14,7 +14,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"oribiseg");
 pub const VERSION: u32 = 1;
 
 /// Requests that can be in the segment at once.
-pub const SLOTS: usize = if cfg!(loom) { 4 } else { 4096 };
+pub const SLOTS: usize = if cfg!(loom) { 2 } else { 4096 };
 /// Worker threads that can ever take from it at once.
 pub const SEATS: usize = if cfg!(loom) { 2 } else { 1024 };
 /// Front threads that can put into it.

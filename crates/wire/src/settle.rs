@@ -15,7 +15,7 @@ pub struct Settled {
     /// Requests the app had begun: their clients get a 502, or a cut connection once the reply had
     /// started.
     pub lost: u32,
-    /// Front threads to ring through their eventfds.
+    /// Front threads to ring through their eventfds, one bit each: every one, see `settle_seats`.
     pub ring_fronts: u64,
 }
 
@@ -25,8 +25,12 @@ impl Board {
     /// TAKEN goes back to its old position; BEGUN becomes DONE without a whole reply, or goes back
     /// too if `retry_idempotent`, the method allows it and no reply byte was published. Returned
     /// requests wake a sleeper.
+    ///
+    /// Whoever claims a sleeper's announcement owns the duty to ring it, and the dead may have
+    /// claimed any and rung none. So everyone whose announcement is gone is rung in its place,
+    /// front threads (by the caller, through their eventfds) and seats alike.
     pub fn settle_seats(&self, first: u16, count: u16, retry_idempotent: bool) -> Settled {
-        let mut settled = Settled::default();
+        let mut settled = Settled { ring_fronts: u64::MAX, ..Settled::default() };
         let dead = first..first + count;
         for seat in dead.clone() {
             self.bells.disarm(seat, Rank::Idle);
@@ -52,12 +56,11 @@ impl Board {
                 State::Done => {}
                 State::Free | State::Filling | State::Queued => continue,
             }
-            let front = slot.front.load(Relaxed) as usize;
-            self.fronts[front].note(index as u32);
-            if self.fronts[front].must_ring() {
-                settled.ring_fronts |= 1 << front;
+            if let Some(front) = self.fronts.get(slot.front.load(Relaxed) as usize) {
+                front.note(index as u32);
             }
         }
+        self.ring_claimed();
         // The dead may also have swallowed a wake that was meant for a request still waiting.
         if self.first_waiting().is_some() {
             self.ring_one();

@@ -1,0 +1,10 @@
+//! loom models: every interleaving of a few threads, and every point at which one of them can die.
+//!
+//! `docs/proofs.md` says what each model shows; `mutants.sh` shows that the models bite.
+#![cfg(loom)]
+
+mod kit;
+
+mod bells;
+mod claims;
+mod deaths;
