@@ -4,6 +4,8 @@ require "minitest/autorun"
 require "securerandom"
 require "tmpdir"
 
+ENV["APP_ENV"] = "test"
+
 # A database of its own, gone when the tests are over.
 directory = Dir.mktmpdir("magtag")
 ENV["MAGTAG_DB"] = File.join(directory, "magtag.db")
