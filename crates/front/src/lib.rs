@@ -1,4 +1,20 @@
 //! The front: client connections in, slots filled, replies relayed.
+//!
+//! Read in the order of a request: `accept`, `http` (bytes to a request head), `admit` (the head
+//! into a slot, the slot into the queue), `relay` (the reply back to the client), `table` (whose
+//! slot is whose, freeing), `drain`.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod admit;
+mod control;
+mod drain;
+mod http;
+mod refuse;
+mod relay;
+mod table;
+mod thread;
 
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -26,6 +42,12 @@ pub struct Setup {
 }
 
 /// Runs the front until it has drained, or its supervisor is gone.
-pub fn run(_setup: Setup) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(setup: Setup) -> ExitCode {
+    match thread::run(setup) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("oribi: front: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

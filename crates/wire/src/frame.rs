@@ -111,7 +111,10 @@ impl Decoder {
     /// Reads from `input`, moving it on past what was read; `None` when more is needed.
     ///
     /// The event borrows from `input` where the piece is whole, else from the decoder.
-    pub fn next<'a>(&'a mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Malformed> {
+    pub fn next<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Event<'s>>, Malformed> {
         loop {
             let Some((kind, left)) = self.current else {
                 if !self.read_header(input) {

@@ -1,1 +1,15 @@
+//! What every worker does, whatever the engine: sit down, take a request, reply, retire.
+//!
+//! A `Seat` is one worker thread's place at the queue, a `Crew` the seats of one process. The
+//! engine (CRuby, mruby) turns records into its own requests and calls the app.
 
+#![forbid(unsafe_code)]
+
+mod child;
+mod crew;
+mod reply;
+mod seat;
+
+pub use child::end_with;
+pub use crew::Crew;
+pub use seat::{Next, Seat};

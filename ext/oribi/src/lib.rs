@@ -1,1 +1,24 @@
+//! Oribi's engine for CRuby, loaded as `oribi/native`.
+//!
+//! `Oribi::Native::Seat#take` turns a request into a Rack env, `#reply` a Rack response into reply
+//! frames. The loop between them is Ruby's (`lib/oribi/worker.rb`).
+//!
+//! Ruby's exceptions leave by longjmp, which skips destructors: no Rust frame that a Ruby call can
+//! unwind through owns anything.
 
+mod env;
+mod gvl;
+mod process;
+mod reply;
+mod ruby;
+mod seat;
+
+/// Called by Ruby when the extension is loaded.
+#[unsafe(no_mangle)]
+pub extern "C" fn Init_native() {
+    let native = ruby::define_module(Some(ruby::define_module(None, c"Oribi")), c"Native");
+    process::define(native);
+    env::remember_keys();
+    let seat = seat::define(native);
+    reply::define(seat);
+}

@@ -1,0 +1,219 @@
+//! Step 4: the request into a slot, the slot into the queue.
+
+use crate::http::Peer;
+use crate::refuse::Refusal;
+use crate::table::{self, Table};
+use bytes::Bytes;
+use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
+use hyper::{Method, Version};
+use std::cell::RefCell;
+use wire::layout::BODY_CHUNKS;
+use wire::request::{key, push, push_header};
+use wire::sync::Ordering::Relaxed;
+use wire::{CHUNK_BYTES, REQUEST_BYTES, now_ns};
+
+/// Longest request body in bytes.
+pub const BODY_MAX: usize = BODY_CHUNKS * CHUNK_BYTES;
+/// Longest request record in bytes.
+const RECORD_MAX: usize = CHUNK_BYTES;
+
+/// A request in the queue. Dropped before it is `settled`, it is cancelled or abandoned.
+pub struct Ticket {
+    /// Its slot.
+    pub slot: u32,
+    position: u64,
+    settled: bool,
+}
+
+impl Ticket {
+    /// The reply was read to its end: the slot is free again.
+    pub fn settle(mut self) {
+        self.settled = true;
+        table::with(|table| table.free(self.slot));
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.settled {
+            table::with(|table| table.abandon(self.slot, self.position));
+        }
+    }
+}
+
+thread_local! {
+    /// The record being built; kept, so that it is allocated once.
+    static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Fills a slot and puts it into the queue.
+pub fn admit(head: &Parts, body: &Bytes, peer: &Peer) -> Result<Ticket, Refusal> {
+    let head_ns = now_ns();
+    RECORD.with_borrow_mut(|record| {
+        record.clear();
+        write_record(record, head, body, peer);
+        if record.len() > RECORD_MAX {
+            return Err(Refusal::HeadTooLarge);
+        }
+        table::with(|table| {
+            let slot = table.take_slot().ok_or(Refusal::Overloaded)?;
+            let put = fill(table, slot, record, body).and_then(|()| {
+                let shared = &table.board().slots[slot as usize];
+                let idempotent =
+                    matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
+                shared.idempotent.store(idempotent.into(), Relaxed);
+                shared.accepted_ns.store(peer.accepted_ns, Relaxed);
+                shared.head_ns.store(head_ns, Relaxed);
+                shared.queued_ns.store(now_ns(), Relaxed);
+                table.board().put(slot).map_err(|_| Refusal::Overloaded)
+            });
+            match put {
+                Ok(position) => {
+                    table.board().ring_one();
+                    table.count_put();
+                    Ok(Ticket { slot, position, settled: false })
+                }
+                Err(refusal) => {
+                    table.free(slot);
+                    Err(refusal)
+                }
+            }
+        })
+    })
+}
+
+/// Record and body into the slot, or into chunks where they do not fit.
+fn fill(table: &Table, slot: u32, record: &[u8], body: &[u8]) -> Result<(), Refusal> {
+    let segment = table.segment;
+    let shared = &table.board().slots[slot as usize];
+    let board = table.board();
+    shared.incarnation.store(board.header.incarnation.load(Relaxed), Relaxed);
+    shared.front.store(table.front() as u32, Relaxed);
+    for zeroed in [&shared.cancelled, &shared.returns, &shared.written, &shared.read] {
+        zeroed.store(0, Relaxed);
+    }
+    shared.head_len.store(record.len() as u32, Relaxed);
+    shared.body_len.store(body.len() as u32, Relaxed);
+    shared.head_chunk.store(0, Relaxed);
+    shared.body_chunks.store(0, Relaxed);
+    let head_outside = record.len() > REQUEST_BYTES;
+    let room = if head_outside { REQUEST_BYTES } else { REQUEST_BYTES - record.len() };
+    let parts = if body.len() > room { body.len().div_ceil(CHUNK_BYTES) } else { 0 };
+    if head_outside || parts > 0 {
+        let count = parts + usize::from(head_outside);
+        let mut chunks = table.take_chunks(count).ok_or(Refusal::Overloaded)?.into_iter();
+        if head_outside {
+            let chunk = chunks.next().expect("as many as were taken");
+            segment.write_chunk(chunk as usize, record);
+            shared.head_chunk.store(u32::from(chunk) + 1, Relaxed);
+        }
+        let mut packed = 0u64;
+        for (i, (chunk, part)) in chunks.zip(body.chunks(CHUNK_BYTES)).enumerate() {
+            segment.write_chunk(chunk as usize, part);
+            packed |= (u64::from(chunk) + 1) << (16 * i);
+        }
+        shared.body_chunks.store(packed, Relaxed);
+    }
+    if !head_outside {
+        segment.write_request(slot, 0, record);
+    }
+    if parts == 0 {
+        let from = if head_outside { 0 } else { record.len() };
+        segment.write_request(slot, from, body);
+    }
+    Ok(())
+}
+
+/// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
+/// http, an empty SCRIPT_NAME, an empty QUERY_STRING.
+fn write_record(record: &mut Vec<u8>, head: &Parts, body: &Bytes, peer: &Peer) {
+    if head.method != Method::GET {
+        push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
+    }
+    push(record, key::PATH_INFO, head.uri.path().as_bytes());
+    match head.uri.query() {
+        Some(query) if !query.is_empty() => push(record, key::QUERY_STRING, query.as_bytes()),
+        _ => {}
+    }
+    match head.uri.path_and_query() {
+        Some(target) if head.uri.scheme().is_none() => {
+            push(record, key::REQUEST_URI, target.as_str().as_bytes());
+        }
+        _ => push(record, key::REQUEST_URI, head.uri.to_string().as_bytes()),
+    }
+    if head.version != Version::HTTP_11 {
+        push(record, key::SERVER_PROTOCOL, b"HTTP/1.0");
+        push(record, key::HTTP_VERSION, b"HTTP/1.0");
+    }
+    push(record, key::REMOTE_ADDR, peer.address.as_bytes());
+    push(record, key::REMOTE_PORT, peer.port.as_bytes());
+    write_server(record, head, peer);
+    write_headers(record, head, body);
+}
+
+/// SERVER_NAME and SERVER_PORT: what the client asked for, or the listener's own.
+fn write_server(record: &mut Vec<u8>, head: &Parts, peer: &Peer) {
+    let asked = match head.uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
+    };
+    let (name, port) = match asked {
+        Some(host) if !host.is_empty() => split_host(host),
+        _ => (peer.home.name.as_str(), peer.home.port.as_str()),
+    };
+    push(record, key::SERVER_NAME, name.as_bytes());
+    push(record, key::SERVER_PORT, port.as_bytes());
+}
+
+/// Host and port of an authority (RFC 3986, section 3.2.2); 80 where it names no port.
+fn split_host(host: &str) -> (&str, &str) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit()) => {
+            (name, port)
+        }
+        _ => (host, "80"),
+    }
+}
+
+fn write_headers(record: &mut Vec<u8>, head: &Parts, body: &Bytes) {
+    let chunked = head.headers.contains_key(TRANSFER_ENCODING);
+    let all_once = head.headers.len() == head.headers.keys_len();
+    if all_once {
+        for (name, value) in head.headers.iter().filter(|(name, _)| passes(name, chunked)) {
+            push_header(record, name.as_str(), value.as_bytes());
+        }
+    } else {
+        for name in head.headers.keys().filter(|name| passes(name, chunked)) {
+            // RFC 9110, section 5.3; RFC 6265, section 5.4 for cookies.
+            let separator: &[u8] = if *name == COOKIE { b"; " } else { b", " };
+            let values: Vec<&[u8]> =
+                head.headers.get_all(name).iter().map(|value| value.as_bytes()).collect();
+            push_header(record, name.as_str(), &values.join(separator));
+        }
+    }
+    if chunked {
+        // The app gets the body whole and decoded, so it is told its length.
+        push_header(record, CONTENT_LENGTH.as_str(), body.len().to_string().as_bytes());
+    }
+}
+
+/// Headers the app gets. `Proxy` would become HTTP_PROXY, which programs obey; an underscore would
+/// make a name pass as its dashed twin.
+fn passes(name: &HeaderName, chunked: bool) -> bool {
+    let framing = chunked && (name == TRANSFER_ENCODING || name == CONTENT_LENGTH);
+    !framing && name.as_str() != "proxy" && !name.as_str().contains('_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_host;
+
+    #[test]
+    fn hosts_are_split_at_their_port() {
+        assert_eq!(split_host("example.org:8080"), ("example.org", "8080"));
+        assert_eq!(split_host("example.org"), ("example.org", "80"));
+        assert_eq!(split_host("[::1]:9292"), ("[::1]", "9292"));
+        assert_eq!(split_host("[::1]"), ("[::1]", "80"));
+    }
+}

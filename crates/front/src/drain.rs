@@ -1,0 +1,75 @@
+//! Letting go without dropping anything: connections finish what they have, then close.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+/// How long a connection that has not yet sent its first request is waited for: its client may
+/// have written it already.
+pub const FIRST_REQUEST: Duration = Duration::from_millis(500);
+
+/// Whether the front drains, and how many connections are left. Shared by all its threads.
+pub struct Drain {
+    draining: AtomicBool,
+    begun: Arc<Notify>,
+    connections: AtomicUsize,
+    emptied: Notify,
+}
+
+impl Drain {
+    /// Nothing drains yet.
+    pub fn new() -> Arc<Drain> {
+        Arc::new(Drain {
+            draining: AtomicBool::new(false),
+            begun: Arc::new(Notify::new()),
+            connections: AtomicUsize::new(0),
+            emptied: Notify::new(),
+        })
+    }
+
+    /// From now on connections close when they have nothing under way.
+    pub fn begin(&self) {
+        self.draining.store(true, Release);
+        self.begun.notify_waiters();
+    }
+
+    /// True once `begin` was called.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Completes when `begin` is called after this was made.
+    pub fn begins(&self) -> OwnedNotified {
+        self.begun.clone().notified_owned()
+    }
+
+    /// One connection more, until the guard is dropped.
+    pub fn count(self: &Arc<Drain>) -> Counted {
+        self.connections.fetch_add(1, Relaxed);
+        Counted(self.clone())
+    }
+
+    /// Waits until no connection is left.
+    pub async fn emptied(&self) {
+        loop {
+            let notified = self.emptied.notified();
+            if self.connections.load(Acquire) == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+/// A connection that counts as open.
+pub struct Counted(Arc<Drain>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.0.connections.fetch_sub(1, AcqRel) == 1 {
+            self.0.emptied.notify_one();
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Step 2, the HTTP/1.1 door: hyper turns bytes into request heads and bodies, and replies back
+//! into bytes.
+
+use crate::admit::{self, BODY_MAX};
+use crate::drain::{Drain, FIRST_REQUEST};
+use crate::refuse::Refusal;
+use crate::relay::{self, ReplyBody};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use hyper::header::CONTENT_LENGTH;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
+use wire::now_ns;
+
+/// What all connections of a listener have in common: our own address, for requests without Host.
+pub struct Home {
+    /// SERVER_NAME.
+    pub name: String,
+    /// SERVER_PORT.
+    pub port: String,
+}
+
+impl Home {
+    /// A TCP listener's.
+    pub fn tcp(local: SocketAddr) -> Home {
+        Home { name: local.ip().to_canonical().to_string(), port: local.port().to_string() }
+    }
+
+    /// A unix listener's: the socket has no name a URL could hold.
+    pub fn unix() -> Home {
+        Home { name: "localhost".into(), port: "80".into() }
+    }
+}
+
+/// What all requests of a connection have in common.
+pub struct Peer {
+    /// The client's address, empty over a unix socket.
+    pub address: String,
+    /// The client's port, empty over a unix socket.
+    pub port: String,
+    /// The listener's address.
+    pub home: Arc<Home>,
+    /// When the connection was accepted.
+    pub accepted_ns: u64,
+    /// Whether it has sent a request.
+    used: AtomicBool,
+}
+
+impl Peer {
+    /// A client over TCP.
+    pub fn tcp(client: SocketAddr, home: Arc<Home>) -> Peer {
+        let address = client.ip().to_canonical().to_string();
+        Peer { address, port: client.port().to_string(), ..Peer::unix(home) }
+    }
+
+    /// A client over a unix socket, which has neither address nor port.
+    pub fn unix(home: Arc<Home>) -> Peer {
+        let (address, port) = (String::new(), String::new());
+        Peer { address, port, home, accepted_ns: now_ns(), used: AtomicBool::new(false) }
+    }
+}
+
+/// Serves one connection to its end.
+pub async fn serve<S>(stream: S, peer: Arc<Peer>, drain: Arc<Drain>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let owner = peer.clone();
+    let service = service_fn(move |request| {
+        owner.used.store(true, Relaxed);
+        answer(request, owner.clone())
+    });
+    let mut connection = pin!(
+        http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service)
+    );
+    let mut begins = pin!(drain.begins());
+    let mut listening = false;
+    let finished = poll_fn(|context| {
+        // Polled once, it wakes this task when the drain begins; the flag is cheaper to look at.
+        if !std::mem::replace(&mut listening, true) {
+            let _ = begins.as_mut().poll(context);
+        }
+        match drain.is_draining() {
+            true => Poll::Ready(false),
+            false => connection.as_mut().poll(context).map(|_| true),
+        }
+    });
+    if finished.await {
+        return;
+    }
+    if !peer.used.load(Relaxed) {
+        // The first request may be on its way; it is still answered.
+        let first = poll_fn(|context| match connection.as_mut().poll(context) {
+            Poll::Pending if !peer.used.load(Relaxed) => Poll::Pending,
+            polled => Poll::Ready(polled.is_ready()),
+        });
+        if tokio::time::timeout(FIRST_REQUEST, first).await == Ok(true) {
+            return;
+        }
+    }
+    connection.as_mut().graceful_shutdown();
+    // Errors here are the client's: it left, or spoke nonsense and got its 400 from hyper.
+    let _ = connection.await;
+}
+
+/// The service: one request to one response. An error means the client is gone.
+async fn answer(
+    request: Request<Incoming>,
+    peer: Arc<Peer>,
+) -> Result<Response<ReplyBody>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let body = if body.is_end_stream() {
+        Bytes::new()
+    } else {
+        let declared = head.headers.get(CONTENT_LENGTH);
+        let declared = declared.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        if declared.is_some_and(|length| length > BODY_MAX as u64) {
+            return Ok(Refusal::BodyTooLarge.response());
+        }
+        match collect(body).await? {
+            Some(body) => body,
+            None => return Ok(Refusal::BodyTooLarge.response()),
+        }
+    };
+    match admit::admit(&head, &body, &peer) {
+        Ok(ticket) => Ok(relay::reply(ticket).await),
+        Err(refusal) => Ok(refusal.response()),
+    }
+}
+
+/// The whole body, so that a slow uploader holds no slot; None when it is too long.
+async fn collect(mut body: Incoming) -> Result<Option<Bytes>, hyper::Error> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            if whole.len() + data.len() > BODY_MAX {
+                return Ok(None);
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(Some(whole.freeze()))
+}

@@ -1,0 +1,219 @@
+//! Step 10: reply frames out of the slot, to the client.
+
+use crate::admit::Ticket;
+use crate::refuse::{Refusal, log};
+use crate::table;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::Response;
+use hyper::header::{HeaderName, HeaderValue, TRANSFER_ENCODING};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use wire::frame::{self, Decoder, Event, Malformed};
+use wire::sync::Ordering::*;
+use wire::{REPLY_BYTES, State};
+
+/// What hyper sends as the response's body.
+pub enum ReplyBody {
+    /// All of it is known.
+    Full(Option<Bytes>),
+    /// The worker is still writing.
+    Stream(Box<Stream>),
+}
+
+impl ReplyBody {
+    /// A body that is all there.
+    pub fn full(bytes: Bytes) -> ReplyBody {
+        ReplyBody::Full((!bytes.is_empty()).then_some(bytes))
+    }
+}
+
+/// The reply ended before it was whole; hyper cuts the connection, so that the client sees it.
+#[derive(Debug)]
+pub struct CutShort;
+
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the worker's reply was cut short")
+    }
+}
+
+impl std::error::Error for CutShort {}
+
+/// A reply being read from its slot.
+pub struct Stream {
+    /// None once the slot was given back.
+    ticket: Option<Ticket>,
+    decoder: Decoder,
+    ready: VecDeque<Bytes>,
+    ended: bool,
+    cut: bool,
+}
+
+thread_local! {
+    static WINDOW: RefCell<[u8; REPLY_BYTES]> = const { RefCell::new([0; REPLY_BYTES]) };
+}
+
+impl Stream {
+    fn new(ticket: Ticket) -> Stream {
+        let (decoder, ready) = (Decoder::default(), VecDeque::new());
+        Stream { ticket: Some(ticket), decoder, ready, ended: false, cut: false }
+    }
+
+    /// Reads what the worker has published; calls `on_head` with the head when it comes. Gives the
+    /// slot back as soon as the worker is through with it.
+    fn read(&mut self, on_head: &mut dyn FnMut(&[u8])) -> Result<(), Malformed> {
+        let Some(ticket) = &self.ticket else { return Ok(()) };
+        let slot = ticket.slot;
+        let done = table::with(|table| {
+            let shared = &table.board().slots[slot as usize];
+            // The state first: what is written before DONE is then surely seen.
+            let done = shared.word().state == State::Done;
+            let read = shared.read.load(Relaxed);
+            // A worker may have written anything here; more than a window is never read.
+            let length = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
+            if length > 0 {
+                WINDOW.with_borrow_mut(|window| {
+                    let window = &mut window[..length as usize];
+                    table.segment.read_reply(slot, read, window);
+                    shared.consumed(length);
+                    self.decode(window, on_head)
+                })?;
+            }
+            Ok(done)
+        })?;
+        if done && let Some(ticket) = self.ticket.take() {
+            ticket.settle();
+            self.cut = !self.ended;
+        }
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        mut input: &[u8],
+        on_head: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Malformed> {
+        while let Some(event) = self.decoder.next(&mut input)? {
+            match event {
+                _ if self.ended => return Err(Malformed),
+                Event::Head(head) => on_head(head),
+                Event::Body(part) => self.ready.push_back(Bytes::copy_from_slice(part)),
+                Event::End => self.ended = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, context: &Context<'_>) {
+        if let Some(ticket) = &self.ticket {
+            table::with(|table| table.wait(ticket.slot, context.waker()));
+        }
+    }
+
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+        if let Some(part) = self.ready.pop_front() {
+            return Poll::Ready(Some(Ok(part)));
+        }
+        // Announced before looking, so that nothing that comes in between is missed.
+        self.wait(context);
+        let mut second_head = false;
+        if self.read(&mut |_| second_head = true).is_err() || second_head {
+            return Poll::Ready(Some(Err(CutShort)));
+        }
+        match self.ready.pop_front() {
+            Some(part) => Poll::Ready(Some(Ok(part))),
+            None if self.cut => Poll::Ready(Some(Err(CutShort))),
+            None if self.ended => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Waits for the reply's head, and relays the rest.
+pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
+    let mut stream = Stream::new(ticket);
+    let mut head = None;
+    let arrived = poll_fn(|context| {
+        stream.wait(context);
+        let read = stream.read(&mut |payload| head = Some(build(payload)));
+        match read {
+            Err(Malformed) => Poll::Ready(Err(Refusal::BadReply)),
+            Ok(()) if head.is_some() => Poll::Ready(Ok(())),
+            Ok(()) if stream.cut || stream.ended => Poll::Ready(Err(Refusal::WorkerDied)),
+            Ok(()) => Poll::Pending,
+        }
+    });
+    if let Err(refusal) = arrived.await {
+        return refusal.response();
+    }
+    let Some(Ok(mut response)) = head else {
+        log("the app's reply has a header that HTTP does not allow");
+        return Refusal::BadReply.response();
+    };
+    *response.body_mut() = match stream.ready.len() {
+        0 if stream.ended => ReplyBody::Full(None),
+        1 if stream.ended => ReplyBody::Full(stream.ready.pop_front()),
+        _ => ReplyBody::Stream(Box::new(stream)),
+    };
+    response
+}
+
+/// Status and headers of a HEAD payload.
+fn build(payload: &[u8]) -> Result<Response<ReplyBody>, Malformed> {
+    let head = frame::Head::parse(payload)?;
+    let mut response = Response::new(ReplyBody::Full(None));
+    *response.status_mut() = head.status.try_into().map_err(|_| Malformed)?;
+    for field in head {
+        let (name, value) = field?;
+        let name = HeaderName::from_bytes(name).map_err(|_| Malformed)?;
+        let value = HeaderValue::from_bytes(value).map_err(|_| Malformed)?;
+        // Framing is the front's.
+        if name != TRANSFER_ENCODING {
+            response.headers_mut().append(name, value);
+        }
+    }
+    Ok(response)
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = CutShort;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        match self.get_mut() {
+            ReplyBody::Full(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            ReplyBody::Stream(stream) => {
+                stream.poll_part(context).map(|part| part.map(|part| part.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Full(bytes) => bytes.is_none(),
+            ReplyBody::Stream(stream) => {
+                stream.ended && stream.ready.is_empty() && stream.ticket.is_none()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Full(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
+            ReplyBody::Stream(stream) if stream.ended => {
+                SizeHint::with_exact(stream.ready.iter().map(|part| part.len() as u64).sum())
+            }
+            ReplyBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which of the thread's slots and chunks are free, and who waits for which.
+//!
+//! Every front thread owns a fixed range of slots and chunks, so the free lists are its own memory
+//! and need no lock. Last in, first out: the memory touched stays small.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+use tokio::sync::Notify;
+use wire::doorbell::FrontBell;
+use wire::slot::Word;
+use wire::sync::Ordering::*;
+use wire::{Board, CHUNKS, SLOTS, Segment, State, now_ns};
+
+thread_local! {
+    static TABLE: OnceCell<Table> = const { OnceCell::new() };
+}
+
+/// Gives the calling thread its table.
+pub fn install(table: Table) {
+    TABLE.with(|cell| assert!(cell.set(table).is_ok(), "a thread has one table"));
+}
+
+/// Uses the calling thread's table.
+pub fn with<T>(use_it: impl FnOnce(&Table) -> T) -> T {
+    TABLE.with(|cell| use_it(cell.get().expect("installed when the thread started")))
+}
+
+/// What a front thread knows of its slots.
+pub struct Table {
+    /// The mapping.
+    pub segment: &'static Segment,
+    /// Rung when the thread gets its first request in flight.
+    pub busy: Arc<Notify>,
+    front: usize,
+    slots: Range<usize>,
+    free: RefCell<Vec<u32>>,
+    chunks: RefCell<Vec<u16>>,
+    /// Who waits for the slot at this offset of the range.
+    waiting: RefCell<Vec<Option<Waker>>>,
+    puts: Cell<u32>,
+}
+
+/// Replies are looked at after so many puts even if the thread never runs out of work.
+const PUTS_BETWEEN_LOOKS: u32 = 64;
+
+fn share(total: usize, index: usize, count: usize) -> Range<usize> {
+    total * index / count..total * (index + 1) / count
+}
+
+impl Table {
+    /// The table of thread `index` of `count`: takes every slot of its range that no worker still
+    /// holds for an earlier front.
+    pub fn new(segment: &'static Segment, index: usize, count: usize) -> Table {
+        let slots = share(SLOTS, index, count);
+        let mut chunks: Vec<u16> = share(CHUNKS, index, count).rev().map(|c| c as u16).collect();
+        let mut free = Vec::with_capacity(slots.len());
+        for slot in slots.clone().rev() {
+            let head = &segment.board().slots[slot];
+            match head.word().state {
+                State::Taken | State::Begun => {
+                    let held: Vec<usize> = head.chunks().collect();
+                    chunks.retain(|chunk| !held.contains(&(*chunk as usize)));
+                }
+                _ => {
+                    head.state.store(State::Free as u64, Release);
+                    free.push(slot as u32);
+                }
+            }
+        }
+        let waiting = RefCell::new(vec![None; slots.len()]);
+        let (free, chunks) = (RefCell::new(free), RefCell::new(chunks));
+        let busy = Arc::new(Notify::new());
+        Table { segment, busy, front: index, slots, free, chunks, waiting, puts: Cell::new(0) }
+    }
+
+    /// The shared atomics.
+    pub fn board(&self) -> &'static Board {
+        self.segment.board()
+    }
+
+    /// The thread's number.
+    pub fn front(&self) -> usize {
+        self.front
+    }
+
+    fn bell(&self) -> &'static FrontBell {
+        &self.board().fronts[self.front]
+    }
+
+    /// Slots that are not free.
+    pub fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.borrow().len()
+    }
+
+    /// A slot to fill, if one is free.
+    pub fn take_slot(&self) -> Option<u32> {
+        let mut free = self.free.borrow_mut();
+        if free.len() == self.slots.len() {
+            self.busy.notify_one();
+        }
+        let slot = free.pop()?;
+        self.board().slots[slot as usize].state.store(State::Filling as u64, Relaxed);
+        Some(slot)
+    }
+
+    /// `count` chunks, or none at all.
+    pub fn take_chunks(&self, count: usize) -> Option<Vec<u16>> {
+        let mut chunks = self.chunks.borrow_mut();
+        let kept = chunks.len().checked_sub(count)?;
+        Some(chunks.split_off(kept))
+    }
+
+    /// Frees a slot that is the front's again, and its chunks.
+    pub fn free(&self, slot: u32) {
+        let head = &self.board().slots[slot as usize];
+        self.chunks.borrow_mut().extend(head.chunks().map(|chunk| chunk as u16));
+        let word = Word { state: State::Free, owner: 0, position: head.word().position };
+        head.state.store(word.pack(), Release);
+        self.waiting.borrow_mut()[slot as usize - self.slots.start] = None;
+        self.free.borrow_mut().push(slot);
+    }
+
+    /// `waker` waits for news of `slot`.
+    pub fn wait(&self, slot: u32, waker: &Waker) {
+        let place = &mut self.waiting.borrow_mut()[slot as usize - self.slots.start];
+        match place {
+            Some(present) => present.clone_from(waker),
+            None => *place = Some(waker.clone()),
+        }
+    }
+
+    /// Nobody waits for the slot's reply any more: freed now if it can be, else when it is done.
+    pub fn abandon(&self, slot: u32, position: u64) {
+        let board = self.board();
+        self.waiting.borrow_mut()[slot as usize - self.slots.start] = None;
+        if board.cancel(slot, position) || board.slots[slot as usize].word().state == State::Done {
+            self.free(slot);
+        } else {
+            board.abandon(slot);
+        }
+    }
+
+    /// After a put: looks at replies now and then, even under load that never pauses.
+    pub fn count_put(&self) {
+        self.puts.set(self.puts.get() + 1);
+        if self.puts.get() >= PUTS_BETWEEN_LOOKS {
+            self.look();
+        }
+    }
+
+    /// Wakes whoever waits for a slot that has news. True if there was anything to do.
+    fn look(&self) -> bool {
+        self.puts.set(0);
+        let mut any = false;
+        self.bell().drain(|slot| {
+            let Some(place) = (slot as usize).checked_sub(self.slots.start) else { return };
+            let waker = self.waiting.borrow_mut().get_mut(place).and_then(Option::take);
+            match waker {
+                Some(waker) => {
+                    any = true;
+                    waker.wake();
+                }
+                None => self.free_abandoned(slot),
+            }
+        });
+        any
+    }
+
+    /// Frees a slot that nobody waits for once its worker is through with it.
+    fn free_abandoned(&self, slot: u32) {
+        let head = &self.board().slots[slot as usize];
+        let stale = head.incarnation.load(Relaxed) != self.board().header.incarnation.load(Relaxed);
+        let unwanted = stale || head.cancelled.load(Relaxed) != 0;
+        if unwanted && head.word().state == State::Done {
+            self.free(slot);
+        }
+    }
+
+    /// Wakes a sleeping worker for a request that has waited beside it for `patience`.
+    pub fn nudge(&self, patience: Duration) {
+        let board = self.board();
+        if let Some(slot) = board.first_waiting() {
+            let queued = board.slots[slot as usize].queued_ns.load(Relaxed);
+            if now_ns().saturating_sub(queued) > patience.as_nanos() as u64 {
+                board.ring_one();
+            }
+        }
+    }
+}
+
+/// The thread has nothing to do: look for replies, and if there are none announce the sleep.
+/// Tasks woken here keep the runtime from sleeping.
+pub fn before_sleep() {
+    with(|table| while !table.look() && !table.bell().announce_sleep() {});
+}
+
+/// The thread is awake: workers need not ring.
+pub fn after_sleep() {
+    with(|table| table.bell().awake());
+}

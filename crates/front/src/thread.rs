@@ -1,0 +1,73 @@
+//! The front's threads: one single-threaded runtime each, nothing shared but the segment.
+//!
+//! The first thread also accepts, and listens to the supervisor. A thread looks at its doorbell
+//! whenever it runs out of work, just before it would sleep, so that no task and no system call
+//! is needed to learn of replies while there is load. The doorbell's eventfd only ends that sleep;
+//! nobody reads it, for it is watched for edges, and every write is one.
+
+use crate::accept::{self, Hands};
+use crate::drain::Drain;
+use crate::table::{self, Table};
+use crate::{Setup, control};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use wire::{FRONTS, Segment};
+
+/// How long a request may wait beside a sleeping worker before another one is woken for it: the
+/// first may have been stopped, or be slow to get up.
+const NUDGE: Duration = Duration::from_millis(4);
+
+/// Runs all threads; returns when the front has drained.
+pub fn run(setup: Setup) -> io::Result<()> {
+    let segment = Segment::open(setup.segment)?.forever();
+    let count = setup.bells.len();
+    if count == 0 || count > FRONTS {
+        return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
+    }
+    let drain = Drain::new();
+    let mut bells = setup.bells.into_iter();
+    let first_bell = bells.next().expect("counted above");
+    let mut hands = Hands::new();
+    for (index, bell) in (1..).zip(bells) {
+        let (give, take) = tokio::sync::mpsc::unbounded_channel();
+        hands.add(give);
+        let drain = drain.clone();
+        let serve = move || {
+            let runtime = runtime(segment, index, count)?;
+            runtime.block_on(async {
+                let _bell = control::watch(bell)?;
+                accept::take_over(take, drain).await;
+                Ok::<_, io::Error>(())
+            })
+        };
+        std::thread::Builder::new().name(format!("front {index}")).spawn(serve)?;
+    }
+    runtime(segment, 0, count)?.block_on(async {
+        let _bell = control::watch(first_bell)?;
+        tokio::spawn(nudge());
+        control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
+    })
+}
+
+fn runtime(segment: &'static Segment, index: usize, count: usize) -> io::Result<Runtime> {
+    table::install(Table::new(segment, index, count));
+    Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(table::before_sleep)
+        .on_thread_unpark(table::after_sleep)
+        .build()
+}
+
+/// While requests are under way, looks for one that waits although a worker sleeps.
+async fn nudge() {
+    let busy: Arc<tokio::sync::Notify> = table::with(|table| table.busy.clone());
+    loop {
+        if table::with(|table| table.in_flight() == 0) {
+            busy.notified().await;
+        }
+        tokio::time::sleep(NUDGE).await;
+        table::with(|table| table.nudge(NUDGE));
+    }
+}

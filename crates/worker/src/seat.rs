@@ -1,0 +1,193 @@
+//! One worker thread's place at the queue: take, sleep, wake, leave.
+
+use crate::crew::Crew;
+use rustix::io::write;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use wire::sync::Ordering::*;
+use wire::{Board, Claim, Segment, now_ns};
+
+/// What a worker thread is to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A request was taken: read its record, `begin` it, reply.
+    Request,
+    /// Nothing to do: call `sleep` without the interpreter lock, then `turn` again.
+    Sleep,
+    /// The seat is to be given up.
+    Leave,
+}
+
+/// A worker thread's seat. `turn` and the replies are called with the interpreter lock held,
+/// `sleep` and `wait_for_room` without it.
+pub struct Seat {
+    pub(crate) segment: &'static Segment,
+    bells: &'static [OwnedFd],
+    crew: Arc<Crew>,
+    index: u16,
+    generation: u64,
+    /// Lying down: announced, or waiting behind an announced sibling.
+    resting: bool,
+    /// Has had a request since it last lay down.
+    busy: bool,
+    pub(crate) claim: Option<Claim>,
+    /// Fronts that have been left a note but not yet been rung.
+    pub(crate) unrung: u64,
+    /// Bytes of the present reply written, and published, so far.
+    pub(crate) written: u32,
+    pub(crate) published: u32,
+    pub(crate) head: Vec<u8>,
+    taken_ns: u64,
+    /// Requests in a row that took less than `QUICK_NS`.
+    quick: u32,
+}
+
+/// A request shorter than this is worth finishing before the front is woken for the last one.
+const QUICK_NS: u64 = 50_000;
+/// So many quick requests in a row make a seat trust that the next one is quick too.
+const QUICK_ROW: u32 = 32;
+
+impl Seat {
+    /// Takes seat `index` for workers of `generation`. `bells` are the fronts' eventfds.
+    pub fn new(
+        segment: &'static Segment,
+        bells: &'static [OwnedFd],
+        crew: Arc<Crew>,
+        index: u16,
+        generation: u64,
+    ) -> Seat {
+        Seat {
+            segment,
+            bells,
+            crew,
+            index,
+            generation,
+            resting: false,
+            busy: false,
+            claim: None,
+            unrung: 0,
+            written: 0,
+            published: 0,
+            head: Vec::with_capacity(1024),
+            taken_ns: 0,
+            quick: 0,
+        }
+    }
+
+    pub(crate) fn board(&self) -> &'static Board {
+        self.segment.board()
+    }
+
+    /// Decides what to do now; takes the oldest request if there is one.
+    pub fn turn(&mut self) -> Next {
+        let owes_wake = self.get_up();
+        let leaving = self.leaving();
+        if !leaving && self.try_take() {
+            self.pass_wake_on(owes_wake);
+            return Next::Request;
+        }
+        self.pass_wake_on(owes_wake);
+        self.ring_fronts();
+        self.stop_being_busy();
+        if leaving {
+            return Next::Leave;
+        }
+        // Whoever is about to put something gets the processor first: a sleep that is not slept
+        // is the cheapest one.
+        std::thread::yield_now();
+        if self.try_take() {
+            return Next::Request;
+        }
+        self.lie_down();
+        if !self.leaving() && self.try_take() {
+            let owes_wake = self.get_up();
+            self.pass_wake_on(owes_wake);
+            return Next::Request;
+        }
+        Next::Sleep
+    }
+
+    /// Sleeps until rung. Without the interpreter lock; may return early.
+    pub fn sleep(&self) {
+        self.board().seats[self.index as usize].sleep(None);
+    }
+
+    /// Ends the present or next `sleep`. Safe from any thread and from a signal handler.
+    pub fn ring(&self) {
+        self.board().seats[self.index as usize].ring();
+    }
+
+    /// After the present request, leave.
+    pub fn retire(&self) {
+        let seat = &self.board().seats[self.index as usize];
+        seat.retire.store(1, Release);
+        seat.ring();
+    }
+
+    fn leaving(&self) -> bool {
+        self.board().seats[self.index as usize].retire.load(Acquire) != 0
+    }
+
+    fn try_take(&mut self) -> bool {
+        let Some(claim) = self.board().take(self.index, self.generation) else { return false };
+        self.claim = Some(claim);
+        self.stamp(claim);
+        let siblings_changed = !self.busy && self.crew.begun(self.board());
+        self.busy = true;
+        self.pass_wake_on(siblings_changed);
+        true
+    }
+
+    fn stamp(&mut self, claim: Claim) {
+        let now = now_ns();
+        let slot = &self.board().slots[claim.slot as usize];
+        slot.taken_ns.store(now, Relaxed);
+        // Under load one taking follows the other, so their distance is the last one's length.
+        let quick = now - self.taken_ns < QUICK_NS;
+        self.quick = if quick { self.quick + 1 } else { 0 };
+        self.taken_ns = now;
+        if self.quick < QUICK_ROW {
+            self.ring_fronts();
+        }
+        self.written = slot.written.load(Relaxed);
+        self.published = self.written;
+    }
+
+    /// Rings the fronts that have been left notes since the last time, those that sleep.
+    pub fn ring_fronts(&mut self) {
+        let mut fronts = std::mem::take(&mut self.unrung);
+        while fronts != 0 {
+            let front = fronts.trailing_zeros() as usize;
+            fronts &= fronts - 1;
+            if self.board().fronts[front].must_ring()
+                && let Some(bell) = self.bells.get(front)
+            {
+                // Fails only when the counter is full, and then the front is awake already.
+                let _ = write(bell, &1u64.to_ne_bytes());
+            }
+        }
+    }
+
+    /// If a wake is owed and something still waits, somebody else is woken for it.
+    fn pass_wake_on(&self, owed: bool) {
+        if owed && self.board().first_waiting().is_some() {
+            self.board().ring_one();
+        }
+    }
+
+    fn stop_being_busy(&mut self) {
+        if std::mem::take(&mut self.busy) {
+            self.crew.finished();
+        }
+    }
+
+    fn lie_down(&mut self) {
+        self.board().seats[self.index as usize].prepare();
+        self.crew.lie_down(self.board(), self.index);
+        self.resting = true;
+    }
+
+    fn get_up(&mut self) -> bool {
+        std::mem::take(&mut self.resting) && self.crew.get_up(self.board(), self.index)
+    }
+}

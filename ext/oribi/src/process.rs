@@ -1,0 +1,73 @@
+//! What mold and workers need from the kernel that Ruby has no call for.
+
+use crate::ruby::{self, Method};
+use rb_sys::{RARRAY_LEN, VALUE, rb_ary_entry};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, set_child_subreaper};
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::OnceLock;
+use wire::Segment;
+
+static SEGMENT: OnceLock<(&'static Segment, Vec<OwnedFd>)> = OnceLock::new();
+
+/// The segment and the fronts' eventfds, once `open_segment` was called.
+pub fn segment() -> Option<(&'static Segment, &'static [OwnedFd])> {
+    SEGMENT.get().map(|(segment, bells)| (*segment, bells.as_slice()))
+}
+
+/// Defines the functions of `Oribi::Native`.
+pub fn define(native: VALUE) {
+    ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
+    ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
+    ruby::define_function(native, c"watch", Method::M1(watch));
+    ruby::define_function(native, c"open_segment", Method::M2(open_segment));
+}
+
+/// `pidfd_open(pid) -> fd`, close-on-exec.
+unsafe extern "C" fn pidfd(_: VALUE, pid: VALUE) -> VALUE {
+    let pid = Pid::from_raw(ruby::integer(pid) as i32);
+    let opened = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    match opened {
+        Some(Ok(fd)) => ruby::number(fd.into_raw_fd().into()),
+        Some(Err(error)) => ruby::raise_io(&error.into()),
+        None => ruby::raise_io(&std::io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// `subreaper!`: orphans among the descendants become children of this process.
+unsafe extern "C" fn subreaper(_: VALUE) -> VALUE {
+    if let Err(error) = set_child_subreaper(Some(rustix::process::getpid())) {
+        ruby::raise_io(&error.into());
+    }
+    ruby::nil()
+}
+
+/// An fd number from Ruby, taken over by a duplicate, so that Ruby may close or keep its own.
+fn duplicate(number: VALUE) -> std::io::Result<OwnedFd> {
+    let number = ruby::integer(number) as i32;
+    // SAFETY: borrowed only for the duplication; a number that is no fd gives EBADF.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
+}
+
+/// `watch(pidfd)`: this process ends when the one behind the pidfd does. Not inherited by forks.
+unsafe extern "C" fn watch(_: VALUE, pidfd: VALUE) -> VALUE {
+    match duplicate(pidfd).and_then(worker::end_with) {
+        Ok(()) => ruby::nil(),
+        Err(error) => ruby::raise_io(&error),
+    }
+}
+
+/// `open_segment(fd, [eventfd, ...])`: maps the segment; once in a process, before it forks.
+unsafe extern "C" fn open_segment(_: VALUE, fd: VALUE, bells: VALUE) -> VALUE {
+    // SAFETY: the list is an Array, as ours in lib/oribi is; entries beyond its end read as nil.
+    let count = unsafe { RARRAY_LEN(bells) };
+    let opened = duplicate(fd).and_then(Segment::open).and_then(|segment| {
+        // SAFETY: as above.
+        let bells = (0..count).map(|i| duplicate(unsafe { rb_ary_entry(bells, i) }));
+        Ok((segment.forever(), bells.collect::<std::io::Result<Vec<_>>>()?))
+    });
+    match opened {
+        Ok(opened) => ruby::boolean(SEGMENT.set(opened).is_ok()),
+        Err(error) => ruby::raise_io(&error),
+    }
+}

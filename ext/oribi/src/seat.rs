@@ -1,0 +1,108 @@
+//! `Oribi::Native::Seat`: a worker thread's place at the queue, as a Ruby object.
+
+use crate::ruby::{self, Method};
+use crate::{env, gvl, process};
+use rb_sys::*;
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+use worker::{Crew, Next, Seat};
+
+/// What a Ruby Seat points to. It lives as long as the process: its thread may sleep in it.
+pub struct RubySeat {
+    /// The engine-independent part.
+    pub seat: Seat,
+    /// The env Hash that every request's env starts as a copy of.
+    pub template: VALUE,
+}
+
+struct DataType(rb_data_type_t);
+
+// SAFETY: never written after it was built.
+unsafe impl Sync for DataType {}
+
+const NAME: &CStr = c"Oribi::Native::Seat";
+
+static TYPE: DataType = DataType(rb_data_type_t {
+    wrap_struct_name: NAME.as_ptr(),
+    function: rb_data_type_struct__bindgen_ty_1 {
+        dmark: None,
+        dfree: None,
+        dsize: None,
+        dcompact: None,
+        reserved: [std::ptr::null_mut(); 1],
+    },
+    parent: std::ptr::null(),
+    data: std::ptr::null_mut(),
+    flags: 0,
+});
+
+/// Defines the class and `Oribi::Native.seats`.
+pub fn define(native: VALUE) -> VALUE {
+    let class = ruby::define_class(native, c"Seat");
+    ruby::keep(class);
+    ruby::define_function(native, c"seats", Method::M4(seats));
+    ruby::define_method(class, c"take", Method::M0(take));
+    ruby::define_method(class, c"retire", Method::M0(retire));
+    class
+}
+
+/// The Rust side of a Ruby Seat; raises TypeError for anything else.
+///
+/// The reference is exclusive in fact: a seat is used by one Ruby thread, and `gvl::without` only
+/// hands out shared ones while that thread waits.
+pub fn of<'a>(object: VALUE) -> &'a mut RubySeat {
+    // SAFETY: the type is checked by Ruby; the data was leaked by `seats` and is never freed.
+    unsafe { &mut *rb_check_typeddata(object, &raw const TYPE.0).cast::<RubySeat>() }
+}
+
+/// `seats(first, count, generation, template) -> [Seat]`: the seats of one worker process.
+unsafe extern "C" fn seats(
+    native: VALUE,
+    first: VALUE,
+    count: VALUE,
+    generation: VALUE,
+    template: VALUE,
+) -> VALUE {
+    let (first, count) = (ruby::integer(first) as u16, ruby::integer(count) as u16);
+    let generation = ruby::integer(generation) as u64;
+    let Some((segment, bells)) = process::segment() else {
+        // SAFETY: a static of Ruby's.
+        ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
+    };
+    ruby::keep(template);
+    let crew = Arc::new(Crew::default());
+    // SAFETY: plain constructors; a class defined by `define`; the boxes are leaked on purpose.
+    unsafe {
+        let list = rb_ary_new();
+        let class = rb_const_get(native, rb_intern(c"Seat".as_ptr()));
+        for index in first..first + count {
+            let seat = Seat::new(segment, bells, crew.clone(), index, generation);
+            let data = Box::into_raw(Box::new(RubySeat { seat, template })).cast::<c_void>();
+            rb_ary_push(list, rb_data_typed_object_wrap(class, data, &raw const TYPE.0));
+        }
+        list
+    }
+}
+
+/// `take -> env | nil`: waits for a request; nil when the seat is to be given up.
+unsafe extern "C" fn take(object: VALUE) -> VALUE {
+    loop {
+        let this = of(object);
+        match this.seat.turn() {
+            Next::Leave => return ruby::nil(),
+            Next::Sleep => gvl::without(&this.seat, Seat::sleep, Seat::ring),
+            Next::Request => {
+                let env = env::build(this);
+                if this.seat.begin() {
+                    return env;
+                }
+            }
+        }
+    }
+}
+
+/// `retire`: `take` returns nil from now on. Safe in a trap.
+unsafe extern "C" fn retire(object: VALUE) -> VALUE {
+    of(object).seat.retire();
+    ruby::nil()
+}
