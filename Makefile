@@ -3,7 +3,7 @@
 APP ?= examples/magtag/config.ru
 ARGS ?=
 RUBY ?= ruby
-SECONDS ?= 600
+DURATION ?= 600
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 NATIVE := lib/oribi/native.so
@@ -48,12 +48,12 @@ test: ## install what the tests need, build, run everything that must pass
 	@$(STEP) "loom models" $(MAKE) --no-print-directory loom
 	@$(STEP) "the server from outside" $(MAKE) --no-print-directory blackbox
 	@$(STEP) "the examples" $(MAKE) --no-print-directory examples
-	@$(STEP) "stress, 30 s" $(MAKE) --no-print-directory stress SECONDS=30
+	@$(STEP) "stress, 30 s" $(MAKE) --no-print-directory stress DURATION=30
 	@echo
 	@echo "make test: everything passed"
 
-stress: ## kill everything at random under load (SECONDS=600)
-	@test/stress $(SECONDS)
+stress: ## kill everything at random under load (DURATION=600)
+	@test/stress $(DURATION)
 
 bench: ## compare with the ceilings and with other servers
 	@tools/setup bench
@@ -75,7 +75,7 @@ unit:
 
 # Another target directory, or every change between models and product would build all anew.
 loom:
-	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p wire --release --lib
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p wire --release --test loom
 
 blackbox:
 	@$(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
