@@ -1,3 +1,5 @@
+# frozen_string_literal: false
+
 # The same 13 bytes through Sinatra, as an application would set it up for production.
 require "sinatra/base"
 

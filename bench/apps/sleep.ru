@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # /N    sleeps N milliseconds: a request that waits for something else
 # /     answers at once
 # /pid  which worker answered, so that the runner knows when all of them are up

@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # /     a fixed number of turns of a Ruby loop; the runner has counted how many make 5 ms here
 # /pid  which worker answered, so that the runner knows when all of them are up
 turns = Integer(ENV.fetch("BENCH_TURNS"))

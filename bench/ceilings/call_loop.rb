@@ -1,3 +1,5 @@
+# frozen_string_literal: false
+
 # The ceiling of a worker: what Ruby alone needs for a request, on one core.
 #
 #   ruby call_loop.rb APP.ru [CALLS]

@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 require "open3"
 
 module Bench
@@ -20,11 +22,12 @@ module Bench
     private
 
     def cell(workers, connections)
-      name = "hello, #{workers} worker#{'s' if workers > 1}, #{connections} connections"
+      name = "hello, #{workers} worker#{"s" if workers > 1}, #{connections} connections"
       stack = Stack.new(kind: :oribi, app: "#{APPS}/hello.ru", workers: workers)
       @measure.with(stack) do |running|
         table = processes(running, Wrk.new(connections))
-        puts "  #{name}", table.map { |line| "    #{text(line)}" }
+        puts "  #{name}"
+        table.each { |line| puts "    #{text(line)}" }
         { name: name, processes: table }
       end
     rescue StandardError => e
@@ -38,10 +41,11 @@ module Bench
       before = pids.to_h { |pid| [pid, ProcTree.usage(pid)] }
       requests = load.run(running.target, SECONDS)[:requests].to_f
       after = pids.to_h { |pid| [pid, ProcTree.usage(pid)] }
+      calls = calls(running, load, pids)
       pids.map do |pid|
         used = after[pid].to_h { |key, value| [key, (value - before[pid][key]) / requests] }
         used[:cpu_us] = used.delete(:cpu) * 1_000_000
-        { process: role(pid), **used, calls: calls(running, load, pid) }
+        { process: role(pid), **used, calls: calls[pid] }
       end
     end
 
@@ -50,17 +54,21 @@ module Bench
       title[ROLE, :role] || title
     end
 
-    # System calls in a run of their own, because counting them costs a little; nil if this machine
-    # does not let us count.
-    def calls(running, load, pid)
-      counted = %W[perf stat -x, -e raw_syscalls:sys_enter -p #{pid} --]
-      out, err, status = Open3.capture3(*counted, *load.command(running.target, 1))
-      found = err[/^(\d+),.*raw_syscalls/, 1]
-      return nil unless status.success? && found
+    # System calls of each process per request, in a run of their own because counting costs a
+    # little; empty if this machine does not let us count.
+    def calls(running, load, pids)
+      counted = %W[perf stat --per-thread --field-separator ; -e raw_syscalls:sys_enter
+                   -p #{pids.join(",")} --]
+      out, err, status = Open3.capture3(*counted, *load.command(running.target, SECONDS))
+      return {} unless status.success? && err.include?(";raw_syscalls")
 
-      found.to_i / Wrk.parse(out)[:requests].to_f
+      requests = Wrk.parse(out)[:requests].to_f
+      # One line for each thread, named COMMAND-TID; a thread without a call was "not counted".
+      threads = err.scan(/-(\d+);(\d+|<not counted>);.*raw_syscalls/)
+      threads = threads.to_h { |tid, calls| [tid.to_i, calls.to_i / requests] }
+      pids.to_h { |pid| [pid, ProcTree.threads(pid).sum { |tid| threads.fetch(tid, 0.0) }] }
     rescue SystemCallError
-      nil
+      {}
     end
 
     def text(line)

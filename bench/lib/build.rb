@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # Builds what the bench itself is made of.
 module Bench
   module Build
@@ -14,7 +16,7 @@ module Bench
       command = ["cargo", "build", "--quiet", "--release", "--locked",
                  "--manifest-path", "#{BENCH}/Cargo.toml", "--target-dir", TARGET]
       # The lock file is followed to the letter, or the ceiling would move with hyper's versions.
-      system(*command) or raise "the bench does not build: #{command.join(' ')}"
+      system(*command) or raise "the bench does not build: #{command.join(" ")}"
     end
   end
 end

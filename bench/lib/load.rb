@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 require "json"
 require "open3"
 require "tempfile"
@@ -51,7 +53,7 @@ module Bench
 
     def run(target, seconds)
       flags = @options.flat_map do |name, value|
-        flag = "--#{name.to_s.tr('_', '-')}"
+        flag = "--#{name.to_s.tr("_", "-")}"
         value == true ? [flag] : [flag, value.to_s]
       end
       out, err, status = Open3.capture3(Build.binary("oribi-load"), @mode.to_s, "--to", target,

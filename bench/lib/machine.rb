@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 require "etc"
 require "open3"
 
@@ -24,10 +26,12 @@ module Bench
     end
 
     def lines(facts)
-      noisy = facts[:load] > 0.5
-      ["#{facts[:cores]} cores of #{facts[:cpu]}, Linux #{facts[:kernel]}, #{facts[:ruby]}",
-       facts.slice(*VERSIONS.keys).map { |name, text| "#{name}: #{text || 'not there'}" }.join("; "),
-       *("Load average #{facts[:load]}: something else runs here, so these are not figures to keep." if noisy)]
+      versions = facts.slice(*VERSIONS.keys).map { |name, text| "#{name}: #{text || "not there"}" }
+      lines = ["#{facts[:cores]} cores of #{facts[:cpu]}, Linux #{facts[:kernel]}, #{facts[:ruby]}",
+               versions.join("; ")]
+      return lines if facts[:load] < 0.5
+
+      lines << "Load average #{facts[:load]}: something else runs here; these figures are noise."
     end
 
     # How many turns of the loop in apps/work.ru make 5 ms of CPU on this machine. Counted once, so
@@ -45,8 +49,8 @@ module Bench
     end
 
     def first_line(command)
-      out, = Open3.capture2e(*command)
-      out.lines.first&.strip
+      out, status = Open3.capture2e(*command)
+      out.lines.first&.strip if status.success?
     rescue SystemCallError
       nil
     end

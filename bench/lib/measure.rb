@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 require "json"
 require "open3"
 
@@ -49,7 +51,9 @@ module Bench
         load.run(running.target, @quick ? 0.5 : 1) if load.is_a?(Wrk) || load.warm?
         before = running.cpu
         result = load.run(running.target, seconds(row))
-        with_cpu(result, running.cpu - before).merge(pss_mb: ProcTree.pss(running.roots))
+        result = with_cpu(result, running.cpu - before)
+        result[:pss_mb] = ProcTree.pss(running.roots) if row.options[:memory]
+        result
       end
     end
 

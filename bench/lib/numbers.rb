@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 module Bench
   # The little arithmetic there is.
   module Numbers

@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # What the kernel knows about a server: all processes that stem from the ones we started.
 module Bench
   module ProcTree
@@ -40,6 +42,12 @@ module Bench
         voluntary: switches.sum { |text| text[/^voluntary_ctxt_switches:\s+(\d+)/, 1].to_i },
         involuntary: switches.sum { |text| text[/^nonvoluntary_ctxt_switches:\s+(\d+)/, 1].to_i }
       }
+    end
+
+    def threads(pid)
+      Dir.children("/proc/#{pid}/task").map(&:to_i)
+    rescue SystemCallError
+      []
     end
 
     # The title a process gave itself, as `ps` shows it.

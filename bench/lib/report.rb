@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 module Bench
   # What people see: a block for each row, and all verdicts once more at the end.
   class Report
@@ -29,11 +31,12 @@ module Bench
         value = Numbers.median(sound.filter_map { |cell| pick.call(cell) })
         format(pattern, value) if value
       end
-      parts << "failures #{cells.sum { |cell| cell[:failures].to_i }}" if cells.any? { |c| c[:rps] }
+      counted = cells.filter_map { |cell| cell[:failures] }
+      parts << "failures #{counted.sum}" if counted.any?
       parts << "#{cells.size - sound.size} of #{cells.size} rounds void" if sound.size < cells.size
-      @out.puts "  #{name.to_s.ljust(8)} #{parts.join('  ')}"
+      @out.puts "  #{name.to_s.ljust(8)} #{parts.join("  ")}"
       cells.filter_map { |cell| cell[:error] }.uniq.each do |error|
-        @out.puts error.lines.map { |line| "           #{line}" }
+        @out.puts error.gsub(/^/, " " * 11)
       end
     end
 
@@ -53,9 +56,10 @@ module Bench
 
     def verdict_line(verdict)
       measured = verdict[:measured] ? format("%.3f", verdict[:measured]) : "no figure"
-      goal = verdict[:goal] && "; goal #{verdict[:goal]} #{verdict[:goal_reached] ? 'reached' : 'open'}"
-      format("%-6s  %s: %s (%s%s)", verdict[:verdict], verdict[:label], measured, verdict[:target],
-             goal)
+      if verdict[:goal]
+        goal = "; goal #{verdict[:goal]} #{verdict[:goal_reached] ? "reached" : "open"}"
+      end
+      "#{verdict[:verdict].ljust(6)}  #{verdict[:label]}: #{measured} (#{verdict[:target]}#{goal})"
     end
   end
 end

@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # The rows of the bench: each is a promise, how it is measured and what it must reach.
 module Bench
   APPS = File.expand_path("../apps", __dir__)
@@ -48,14 +50,14 @@ module Bench
 
     def hello_rows
       [[1, 16], [1, 128], [1, 256], [2, 128]].each do |workers, connections|
-        near = connections == 16 || workers == 2 ? 1.6 : 1.3
+        relaxed = connections == 16 || workers == 2
         load = Wrk.new(connections)
         row "hello-#{workers}w-#{connections}",
-            "hello, keep-alive, #{count(workers, 'worker')}, #{connections} connections",
+            "hello, keep-alive, #{count(workers, "worker")}, #{connections} connections",
             { oribi: on(:oribi, "hello", workers, load), hyper: on(:hyper, nil, 1, load),
               loop: call_loop("hello"), puma: on(:puma, "hello", workers, load),
               unicorn: on(:unicorn, "hello", workers, load) },
-            [above_ceilings(near), *(peer_checks(3.2, 2.6) if near == 1.6)]
+            [above_ceilings(relaxed ? 1.6 : 1.3), *(peer_checks(3.2, 2.6) if relaxed)]
       end
     end
 
@@ -88,14 +90,18 @@ module Bench
 
     def connection_rows
       [16, 128, 500].each do |connections|
-        load = Wrk.new(connections, close: true)
-        row "close-#{connections}",
-            "hello, a connection per request, 2 workers, #{connections} at a time",
-            { oribi: on(:oribi, "hello", 2, load), unicorn: on(:unicorn, "hello", 2, load),
-              hyper: on(:hyper, nil, 1, load) },
-            [per_cpu(:unicorn, 1.0, goal: 1.5)]
+        close_row(connections)
+        nginx_row(connections)
       end
-      [16, 128, 500].each { |connections| nginx_row(connections) }
+    end
+
+    def close_row(connections)
+      load = Wrk.new(connections, close: true)
+      row "close-#{connections}",
+          "hello, a connection per request, 2 workers, #{connections} at a time",
+          { oribi: on(:oribi, "hello", 2, load), unicorn: on(:unicorn, "hello", 2, load),
+            hyper: on(:hyper, nil, 1, load) },
+          [per_cpu(:unicorn, 1.0, goal: 1.5)]
     end
 
     def nginx_row(connections)
@@ -118,13 +124,13 @@ module Bench
 
     def work_row
       load = Sampled.new(:closed, warm: true, connections: 8)
-      pool = ->(rounds, name) { Numbers.pool(rounds.map { |c| c[name] }) }
+      pool = ->(rounds, name, part) { Numbers.pool(rounds.map { |c| c[name] })&.fetch(part) }
       row "ruby-5ms", "5 ms of Ruby, 2 workers, 8 connections, rounds pooled",
           %i[oribi unicorn].to_h { |kind| [kind, on(kind, "work", 2, load)] },
           [Check.new(label: "p99 / p50", bound: { at_most: 1.45 }, over: :pool,
-                     figure: ->(r) { pool[r, :oribi]&.then { |p| ratio(p[:p99], p[:p50]) } }),
+                     figure: ->(r) { ratio(pool[r, :oribi, :p99], pool[r, :oribi, :p50]) }),
            Check.new(label: "p99, oribi / unicorn", bound: { at_most: 1.0 }, over: :pool,
-                     figure: ->(r) { ratio(pool[r, :oribi]&.[](:p99), pool[r, :unicorn]&.[](:p99)) })],
+                     figure: ->(r) { ratio(pool[r, :oribi, :p99], pool[r, :unicorn, :p99]) })],
           seconds: 10, pids: true
     end
 
@@ -166,7 +172,8 @@ module Bench
       row "memory", "memory of all processes (PSS) after hello, 2 workers",
           %i[oribi puma unicorn].to_h { |kind| [kind, on(kind, "hello", 2, Wrk.new(128))] },
           [Check.new(label: "MB", bound: { at_most: 45 }, over: :median,
-                     figure: ->(c) { c.dig(:oribi, :pss_mb) })]
+                     figure: ->(c) { c.dig(:oribi, :pss_mb) })],
+          memory: true
       row "start", "start to first answer of examples/magtag, 2 workers",
           %i[oribi puma].to_h { |kind| [kind, on(kind, MAGTAG, 2, nil, kind: :start)] },
           [Check.new(label: "oribi / puma", bound: { at_most: 1.3 }, over: :median,

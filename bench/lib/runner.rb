@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 require "etc"
 require "json"
 require "fileutils"
@@ -47,7 +49,7 @@ module Bench
       value = figure(check, rounds)
       met = !value.nil? && check.meets?(value, check.limit)
       found = { label: check.label, measured: value, verdict: met ? "ok" : "missed",
-                target: "#{check.at_most? ? 'at most' : 'at least'} #{check.limit}" }
+                target: "#{check.at_most? ? "at most" : "at least"} #{check.limit}" }
       return found unless check.goal
 
       reached = !value.nil? && check.meets?(value, check.goal)
@@ -62,7 +64,9 @@ module Bench
       return Numbers.median(values.compact) if check.over == :median
 
       # The worst round; one that could not be measured is worse than any.
-      values.all? ? values.public_send(check.at_most? ? :max : :min) : nil
+      return nil unless values.all?
+
+      check.at_most? ? values.max : values.min
     end
 
     def failures(row, rounds)
@@ -71,8 +75,8 @@ module Bench
       return if cells.none? { |cell| cell[:failures] || cell[:error] }
 
       failed = cells.sum { |cell| cell[:error] ? 1 : cell[:failures].to_i }
-      { label: "failed requests of oribi", measured: failed.to_f, target: "at most 0",
-        verdict: failed.zero? ? "ok" : "missed" }
+      { label: "oribi: failed requests, or rounds without an answer", measured: failed.to_f,
+        target: "at most 0", verdict: failed.zero? ? "ok" : "missed" }
     end
 
     def progress(text)
