@@ -1,0 +1,169 @@
+//! The command line, built from the options table.
+
+use crate::answer::{print, say};
+use crate::options::{self, Layer, Settings};
+use crate::ruby::{self, Ruby};
+use crate::spawn::{Join, MoldLine};
+use crate::supervise;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wire::settings::{Fallback, Kind, SETTINGS, Setting};
+
+const EXAMPLES: &str = "\
+Examples:
+  oribi                               serve ./config.ru on http://127.0.0.1:9292
+  oribi -p 3000 -w 4 -t 2             four workers of two threads, port 3000
+  oribi -b unix:///run/app.sock app.ru
+  oribi -b tcp://0.0.0.0:80 -b 'tcp://[::]:80' -e production
+  oribi -C config/oribi.rb            settings from a Ruby file
+  oribi check                         load configuration and app, then say what is wrong
+
+Signals: TERM and INT finish what runs and end; a second INT, or QUIT, ends at once;
+HUP and USR2 boot a new generation and switch to it; TTIN and TTOU: one worker more or less.
+Exit status: 0 after a graceful end, 1 when the server could not start, 130 and 131 after a
+second INT and a QUIT.";
+
+/// Reads the command line and does what it says.
+pub fn run() -> ExitCode {
+    let matches = command().get_matches();
+    let done = match matches.subcommand() {
+        Some(("options", _)) => {
+            print(&ruby::table().to_string());
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(("check", matches)) => check(matches),
+        _ => serve(&matches),
+    };
+    done.unwrap_or_else(|why| {
+        say(&why);
+        ExitCode::FAILURE
+    })
+}
+
+fn command() -> Command {
+    Command::new("oribi")
+        .bin_name("oribi")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Oribi serves Rack applications.")
+        .after_help(EXAMPLES)
+        .args_conflicts_with_subcommands(true)
+        .args(arguments())
+        .subcommand(
+            Command::new("check")
+                .about("Load configuration and app, print ok or what is wrong")
+                .args(arguments()),
+        )
+        .subcommand(Command::new("options").about("Print the table of options as JSON").hide(true))
+        .disable_help_subcommand(true)
+}
+
+fn arguments() -> impl Iterator<Item = Arg> {
+    let rackup = Arg::new("rackup")
+        .value_name("config.ru")
+        .help("The rackup file [default: ./config.ru]")
+        .value_parser(clap::value_parser!(PathBuf));
+    SETTINGS.iter().map(argument).chain([rackup])
+}
+
+fn argument(setting: &'static Setting) -> Arg {
+    let help = match setting.fallback {
+        Fallback::None => setting.doc.to_string(),
+        Fallback::Fixed(text) | Fallback::Found(text) => {
+            format!("{} [default: {text}]", setting.doc)
+        }
+    };
+    let mut argument = Arg::new(setting.name).long(setting.flag()).help(help);
+    argument = argument.value_name(setting.metavar);
+    if let Some(short) = setting.short {
+        argument = argument.short(short);
+    }
+    if setting.kind == Kind::Flag {
+        argument = argument.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
+    // The last one wins for what can be given once, as people expect of a command line.
+    argument.action(ArgAction::Append)
+}
+
+fn layer(matches: &ArgMatches) -> Layer {
+    let said = SETTINGS.iter().filter_map(|setting| {
+        let values = matches.get_many::<String>(setting.name)?;
+        Some((setting.name, values.cloned().collect()))
+    });
+    said.collect()
+}
+
+/// Command line first, then the file it names.
+fn settings(matches: &ArgMatches, ruby: &Ruby) -> Result<Settings, String> {
+    let line = layer(matches);
+    let mut layers = vec![line];
+    if let Some(file) = layers[0].get("config").and_then(|files| files.last()) {
+        if !Path::new(file).is_file() {
+            return Err(format!("{file} is not there: name a configuration file with -C"));
+        }
+        layers.push(ruby.configuration(file)?);
+    }
+    options::resolve(&layers)
+}
+
+fn rackup(matches: &ArgMatches) -> Result<PathBuf, String> {
+    let default = PathBuf::from("config.ru");
+    let named = matches.get_one::<PathBuf>("rackup");
+    let file = named.unwrap_or(&default);
+    match (file.is_file(), named) {
+        (true, _) => file.canonicalize().map_err(|error| format!("{}: {error}", file.display())),
+        (false, Some(file)) => {
+            Err(format!("{} is not there: name your app's rackup file", file.display()))
+        }
+        (false, None) => Err("config.ru is not here: run oribi in your app's directory, or name \
+                              the file: oribi path/to/config.ru"
+            .into()),
+    }
+}
+
+fn check(matches: &ArgMatches) -> Result<ExitCode, String> {
+    let ruby = Ruby::find()?;
+    let rackup = rackup(matches)?;
+    let settings = settings(matches, &ruby)?;
+    let loads = ruby.check(&rackup, &settings.environment)?;
+    Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
+    let join = Join::from_environment()?;
+    let ruby = Ruby::find()?;
+    let (rackup, line) = match &join {
+        Some(join) => (None, MoldLine::again(join)),
+        None => (Some(rackup(matches)?), MoldLine::ours(&ruby)),
+    };
+    let settings = settings(matches, &ruby)?;
+    supervise::run(settings, rackup, line, join)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &[&str]) -> Result<Layer, String> {
+        let words = ["oribi"].iter().chain(line);
+        let matches = command().try_get_matches_from(words).map_err(|error| error.to_string())?;
+        Ok(layer(&matches))
+    }
+
+    #[test]
+    fn clap_accepts_the_whole_table() {
+        command().debug_assert();
+        let said = parse(&["-b", "unix:///a", "-b", "tcp://[::1]:1", "--retry-idempotent", "x.ru"]);
+        let said = said.unwrap();
+        assert_eq!(said["bind"], ["unix:///a", "tcp://[::1]:1"]);
+        assert_eq!(said["retry_idempotent"], ["true"]);
+        let off = parse(&["--retry-idempotent=false"]).unwrap();
+        assert_eq!(off["retry_idempotent"], ["false"]);
+    }
+
+    #[test]
+    fn an_unknown_option_suggests_the_nearest() {
+        let error = parse(&["--wrokers", "2"]).unwrap_err();
+        assert!(error.contains("--wrokers") && error.contains("--workers"), "{error}");
+    }
+}

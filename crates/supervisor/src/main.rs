@@ -1,0 +1,29 @@
+//! The binary `oribi`. Which of its roles a process plays is said by one environment variable.
+
+#![deny(unsafe_code)]
+
+mod answer;
+mod channel;
+mod children;
+mod command;
+mod inherit;
+mod listen;
+mod options;
+mod plan;
+mod ruby;
+mod run_front;
+mod signals;
+mod spawn;
+mod supervise;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Ok(parent) = std::env::var(spawn::LAUNCH) {
+        return spawn::launch(&parent);
+    }
+    if let Ok(setup) = std::env::var(wire::control::FRONT_SETUP) {
+        return run_front::run(&setup);
+    }
+    command::run()
+}

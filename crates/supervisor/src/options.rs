@@ -1,0 +1,145 @@
+//! From what was said on the command line and in the configuration file to what holds.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::time::Duration;
+use wire::settings::{self, Address, Fallback, SEATS_PER_GENERATION, Setting, Value};
+
+/// What one source says: unchecked values by option.
+pub type Layer = BTreeMap<&'static str, Vec<String>>;
+
+/// What holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where to listen.
+    pub binds: Vec<Address>,
+    /// Worker processes.
+    pub workers: u16,
+    /// Threads of each.
+    pub threads: u16,
+    /// Rack environment.
+    pub environment: String,
+    /// Threads of the front.
+    pub front_threads: u16,
+    /// The kernel's queue of each listener.
+    pub backlog: i32,
+    /// What running requests get to finish.
+    pub shutdown_timeout: Duration,
+    /// Whether a harmless request may be run twice.
+    pub retry_idempotent: bool,
+}
+
+/// Resolves layers, the first of which wins.
+pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
+    let said = |name: &str| {
+        layers.iter().find_map(|layer| layer.get(name)).and_then(|values| values.last())
+    };
+    let value = |name: &str| -> Result<Value, String> {
+        let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
+        setting.check(&said(name).cloned().unwrap_or_else(|| fallback(setting)))
+    };
+    let count = |name: &str| match value(name)? {
+        Value::Count(n) => Ok(n as u16),
+        other => Err(format!("{name}: {other:?} is not a number")),
+    };
+    let settings = Settings {
+        binds: binds(layers)?,
+        workers: count("workers")?,
+        threads: count("threads")?,
+        environment: match value("environment")? {
+            Value::Text(name) => name,
+            other => return Err(format!("environment: {other:?} is not a name")),
+        },
+        front_threads: count("front_threads")?,
+        backlog: i32::from(count("backlog")?),
+        shutdown_timeout: match value("shutdown_timeout")? {
+            Value::Seconds(seconds) => Duration::from_secs_f64(seconds),
+            other => return Err(format!("shutdown_timeout: {other:?} is no duration")),
+        },
+        retry_idempotent: value("retry_idempotent")? == Value::Flag(true),
+    };
+    let seats = u32::from(settings.workers) * u32::from(settings.threads);
+    if seats > SEATS_PER_GENERATION {
+        return Err(format!(
+            "{} workers of {} threads are {seats} threads; at most {SEATS_PER_GENERATION} are \
+             possible: lower one of the two",
+            settings.workers, settings.threads
+        ));
+    }
+    Ok(settings)
+}
+
+/// The addresses of the first layer that names any; `port` is short for one of them.
+fn binds(layers: &[Layer]) -> Result<Vec<Address>, String> {
+    for layer in layers {
+        let mut binds = Vec::new();
+        for text in layer.get("bind").into_iter().flatten() {
+            checked("bind", text)?;
+            binds.push(Address::parse(text)?);
+        }
+        for text in layer.get("port").into_iter().flatten() {
+            checked("port", text)?;
+            binds.push(Address::parse(&format!("127.0.0.1:{text}"))?);
+        }
+        if !binds.is_empty() {
+            return Ok(binds);
+        }
+    }
+    let bind = settings::find("bind").ok_or("no option bind")?;
+    Ok(vec![Address::parse(&fallback(bind))?])
+}
+
+fn checked(name: &str, text: &str) -> Result<(), String> {
+    settings::find(name).map_or(Ok(()), |setting| setting.check(text).map(|_| ()))
+}
+
+fn fallback(setting: &Setting) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    match (setting.fallback, setting.name) {
+        (Fallback::Fixed(text), _) => text.into(),
+        (_, "workers") => cores.clamp(2, SEATS_PER_GENERATION as usize).to_string(),
+        (_, "front_threads") => (cores / 4).clamp(1, wire::FRONTS).to_string(),
+        (_, "environment") => std::env::var("RACK_ENV")
+            .ok()
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| "development".into()),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(pairs: &[(&'static str, &[&str])]) -> Layer {
+        pairs.iter().map(|(k, v)| (*k, v.iter().map(ToString::to_string).collect())).collect()
+    }
+
+    #[test]
+    fn the_first_layer_wins() {
+        let line = layer(&[("workers", &["3"])]);
+        let file = layer(&[("workers", &["5"]), ("threads", &["2"])]);
+        let settings = resolve(&[line, file]).unwrap();
+        assert_eq!((settings.workers, settings.threads), (3, 2));
+        assert_eq!(settings.binds, [Address::Tcp("127.0.0.1".into(), 9292)]);
+        assert_eq!(settings.shutdown_timeout, Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_port_on_the_command_line_replaces_all_addresses_of_the_file() {
+        let line = layer(&[("port", &["3000"])]);
+        let file = layer(&[("bind", &["unix:///run/a.sock", "tcp://0.0.0.0:80"])]);
+        let binds = resolve(&[line, file]).unwrap().binds;
+        assert_eq!(binds, [Address::Tcp("127.0.0.1".into(), 3000)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |layer: Layer| resolve(&[layer]).unwrap_err();
+        assert!(error(layer(&[("workers", &["none"])])).starts_with("workers: \"none\""));
+        assert!(error(layer(&[("port", &["70000"])])).contains("from 0 to 65535"));
+        assert!(error(layer(&[("bind", &["nowhere"])])).contains("unix://PATH"));
+        let many = layer(&[("workers", &["100"]), ("threads", &["10"])]);
+        assert!(error(many).contains("1000 threads; at most 512"));
+    }
+}

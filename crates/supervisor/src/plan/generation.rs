@@ -1,0 +1,151 @@
+//! What the plan knows about one generation: its mold, its workers, and whether it serves.
+
+use super::backoff::Backoff;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A worker that dies this soon without having served anything counts against its generation.
+pub const YOUNG: Duration = Duration::from_secs(5);
+/// A mold or front that dies this soon after it was ready counts as one that cannot live.
+pub const SHORT_LIFE: Duration = Duration::from_secs(1);
+
+/// Where a generation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Boots beside the one that serves.
+    Candidate,
+    /// Its workers take.
+    Serving,
+    /// Its workers finish what they hold.
+    Leaving,
+}
+
+/// Where a mold stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mold {
+    /// There is none; one is started when the back-off allows it.
+    Absent,
+    /// Loads the app.
+    Booting,
+    /// Forks when told to.
+    Ready {
+        /// Since when.
+        since: Duration,
+    },
+    /// Told to go; killed at the given time.
+    Quitting {
+        /// When patience ends.
+        kill_at: Duration,
+    },
+    /// Killed; its death has not been seen yet.
+    Killed,
+    /// Dead, and not to be started again.
+    Gone,
+}
+
+/// Where a worker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The mold has been asked for it.
+    Forking,
+    /// It takes requests.
+    Living {
+        /// Since when.
+        since: Duration,
+    },
+    /// Told to leave; killed at the given time.
+    Retiring {
+        /// When patience ends.
+        kill_at: Duration,
+    },
+    /// Killed; its death has not been seen yet.
+    Killed,
+}
+
+/// One worker of a generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker {
+    /// Its first seat.
+    pub seat: u16,
+    /// Where it stands.
+    pub stage: Stage,
+}
+
+/// One generation.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// Where it stands.
+    pub role: Role,
+    /// Its mold.
+    pub mold: Mold,
+    /// Its workers by number.
+    pub workers: BTreeMap<u16, Worker>,
+    /// Waits between two molds.
+    pub mold_backoff: Backoff,
+    /// Waits before a worker is replaced.
+    pub worker_backoff: Backoff,
+    /// Worker deaths before it served.
+    pub stillborn: u32,
+}
+
+impl Generation {
+    /// A generation nothing has been started of.
+    pub fn new(target: u16) -> Generation {
+        Generation {
+            role: Role::Candidate,
+            mold: Mold::Absent,
+            workers: BTreeMap::new(),
+            mold_backoff: Backoff::new(1),
+            worker_backoff: Backoff::new(u32::from(target)),
+            stillborn: 0,
+        }
+    }
+
+    /// Workers that exist or are asked for, and are not on their way out.
+    pub fn staying(&self) -> usize {
+        self.workers
+            .values()
+            .filter(|w| matches!(w.stage, Stage::Forking | Stage::Living { .. }))
+            .count()
+    }
+
+    /// Workers that take requests.
+    pub fn living(&self) -> usize {
+        self.workers.values().filter(|w| matches!(w.stage, Stage::Living { .. })).count()
+    }
+
+    /// Workers the mold has been asked for.
+    pub fn forking(&self) -> usize {
+        self.workers.values().filter(|w| w.stage == Stage::Forking).count()
+    }
+
+    /// The lowest number no worker has.
+    pub fn free_nr(&self) -> u16 {
+        (1..).find(|nr| !self.workers.contains_key(nr)).unwrap_or(u16::MAX)
+    }
+
+    /// The worker with the highest number that could be told to leave.
+    pub fn last_living(&self) -> Option<u16> {
+        let living = |w: &Worker| matches!(w.stage, Stage::Living { .. });
+        self.workers.iter().rev().find(|(_, w)| living(w)).map(|(nr, _)| *nr)
+    }
+
+    /// True when nothing of it is left.
+    pub fn is_over(&self) -> bool {
+        self.role == Role::Leaving && self.mold == Mold::Gone && self.workers.is_empty()
+    }
+
+    /// The times at which something of it becomes due.
+    pub fn deadlines(&self) -> impl Iterator<Item = Duration> {
+        let mold = match self.mold {
+            Mold::Absent => Some(self.mold_backoff.due()),
+            Mold::Quitting { kill_at } => Some(kill_at),
+            _ => None,
+        };
+        let workers = self.workers.values().filter_map(|w| match w.stage {
+            Stage::Retiring { kill_at } => Some(kill_at),
+            _ => None,
+        });
+        mold.into_iter().chain(workers).chain([self.worker_backoff.due()])
+    }
+}

@@ -1,0 +1,142 @@
+//! Which Ruby runs the molds, where our Ruby files are, and the two things a short-lived Ruby is
+//! asked.
+
+use crate::options::Layer;
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wire::settings::{self, Fallback, Kind, Place, SETTINGS};
+
+/// Which Ruby `exe/oribi` was run with.
+pub const RUBY: &str = "ORIBI_RUBY";
+/// Where our Ruby files are.
+pub const LIB: &str = "ORIBI_LIB";
+
+/// A Ruby with our library.
+#[derive(Clone)]
+pub struct Ruby {
+    program: OsString,
+    lib: PathBuf,
+}
+
+impl Ruby {
+    /// What `exe/oribi` says, else `ruby` from PATH and the library next to this binary.
+    pub fn find() -> Result<Ruby, String> {
+        let program = std::env::var_os(RUBY).unwrap_or_else(|| "ruby".into());
+        let lib = std::env::var_os(LIB).map(PathBuf::from).or_else(lib_beside_binary);
+        let lib = lib.ok_or(
+            "cannot find lib/oribi beside this binary: start the server with `oribi` of the gem \
+             or exe/oribi of the checkout",
+        )?;
+        Ok(Ruby { program, lib })
+    }
+
+    /// The words that run `script` with our library loaded.
+    pub fn line(&self, library: &str, script: &str) -> Vec<OsString> {
+        let lib = self.lib.clone().into_os_string();
+        let [include, require, execute] = ["-I", "-r", "-e"].map(OsString::from);
+        vec![
+            self.program.clone(),
+            include,
+            lib,
+            require,
+            library.into(),
+            execute,
+            script.into(),
+            "--".into(),
+        ]
+    }
+
+    fn command(&self, library: &str, script: &str) -> Command {
+        let line = self.line(library, script);
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).env("ORIBI_OPTIONS", table().to_string());
+        command
+    }
+
+    /// Evaluates a configuration file. What is wrong with it Ruby has said already.
+    pub fn configuration(&self, file: &str) -> Result<Layer, String> {
+        let mut command = self.command("oribi/config", "Oribi::Config.dump(ARGV.fetch(0))");
+        let output = command
+            .arg(file)
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| self.not_runnable(&error))?;
+        if !output.status.success() {
+            return Err(format!("{file} was not accepted"));
+        }
+        let said: Map<String, Value> = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{file}: its values could not be read: {error}"))?;
+        said.into_iter().map(|(name, values)| one_option(file, &name, &values)).collect()
+    }
+
+    /// Loads a rackup file in a Ruby of its own; true when it loads.
+    pub fn check(&self, rackup: &Path, environment: &str) -> Result<bool, String> {
+        let mut command = self.command("oribi/mold", "Oribi::Mold.check(ARGV.fetch(0))");
+        let status = command.arg(rackup).env("RACK_ENV", environment).status();
+        status.map(|s| s.success()).map_err(|error| self.not_runnable(&error))
+    }
+
+    /// A line for a Ruby that does not start.
+    pub fn not_runnable(&self, error: &std::io::Error) -> String {
+        format!(
+            "cannot run {}: {error}: install Ruby, or name one in {RUBY}",
+            self.program.to_string_lossy()
+        )
+    }
+}
+
+/// In the checkout the binary is target/release/oribi, in the gem lib/oribi/bin/oribi.
+fn lib_beside_binary() -> Option<PathBuf> {
+    let binary = std::env::current_exe().ok()?;
+    let candidates = ["../../../lib", "../../.."].map(|up| binary.join(up));
+    let found = candidates.iter().find(|lib| lib.join("oribi/mold.rb").exists())?;
+    found.canonicalize().ok()
+}
+
+fn one_option(
+    file: &str,
+    name: &str,
+    values: &Value,
+) -> Result<(&'static str, Vec<String>), String> {
+    let setting = settings::find(name).ok_or_else(|| format!("{file}: no option {name}"))?;
+    let values = values.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let values: Vec<String> = values.map(ToString::to_string).collect();
+    for value in &values {
+        setting.check(value).map_err(|why| format!("{file}: {why}"))?;
+    }
+    Ok((setting.name, values))
+}
+
+/// The options table for Ruby and the docs.
+pub fn table() -> Value {
+    SETTINGS.iter().map(describe).collect()
+}
+
+fn describe(setting: &settings::Setting) -> Value {
+    let (kind, min, max) = match setting.kind {
+        Kind::Text => ("text", None, None),
+        Kind::Path => ("path", None, None),
+        Kind::Address => ("address", None, None),
+        Kind::Count { min, max } => ("count", Some(min), Some(max)),
+        Kind::Seconds => ("seconds", None, None),
+        Kind::Flag => ("flag", None, None),
+    };
+    json!({
+        "name": setting.name,
+        "flag": setting.flag(),
+        "short": setting.short,
+        "metavar": setting.metavar,
+        "doc": setting.doc,
+        "kind": kind,
+        "min": min,
+        "max": max,
+        "default": match setting.fallback {
+            Fallback::None => None,
+            Fallback::Fixed(text) | Fallback::Found(text) => Some(text),
+        },
+        "repeatable": setting.repeatable,
+        "in_file": setting.place == Place::Anywhere,
+    })
+}

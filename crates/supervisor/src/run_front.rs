@@ -1,0 +1,46 @@
+//! `oribi: front`: from the setup in the environment to `front::run`.
+
+use crate::inherit;
+use serde_json::Value;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+
+/// Plays the front's role with the JSON the supervisor wrote (`spawn::front`).
+pub fn run(setup: &str) -> ExitCode {
+    let _ = rustix::thread::set_name(c"oribi-front");
+    let ready = crate::signals::leave_to_supervisor().and_then(|()| read(setup));
+    match ready {
+        Ok(setup) => front::run(setup),
+        Err(error) => {
+            crate::answer::say(&format!("front: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read(setup: &str) -> io::Result<front::Setup> {
+    let setup: Value = serde_json::from_str(setup)?;
+    let listeners = list(&setup["listeners"])
+        .map(|one| {
+            let address = one["address"].as_str().unwrap_or_default().to_string();
+            Ok(front::Listener { fd: fd(&one["fd"])?, address })
+        })
+        .collect::<io::Result<_>>()?;
+    Ok(front::Setup {
+        segment: fd(&setup["segment"])?,
+        supervisor: fd(&setup["supervisor"])?,
+        control: fd(&setup["control"])?,
+        bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
+        listeners,
+    })
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn fd(value: &Value) -> io::Result<OwnedFd> {
+    let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+    inherit::take(number.ok_or_else(|| io::Error::other("setup names no fd"))?)
+}

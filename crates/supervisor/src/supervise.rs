@@ -1,0 +1,158 @@
+//! The supervisor: one thread, one `poll`. What happens becomes an event, `plan` says what to do,
+//! `act` does it.
+
+mod act;
+mod hear;
+
+use crate::answer::say;
+use crate::children::{Children, Mold, Token};
+use crate::listen::{self, Listener};
+use crate::options::Settings;
+use crate::plan::{Action, Event, Limits, State, plan};
+use crate::signals::Signals;
+use crate::spawn::{Join, MoldLine};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use wire::Segment;
+
+/// How often a dead worker's traces in the queue are looked after while there are any.
+const PRUNE_EVERY: Duration = Duration::from_millis(100);
+
+/// The running server.
+struct Supervisor {
+    settings: Settings,
+    rackup: Option<PathBuf>,
+    mold_line: MoldLine,
+    /// A mold that exists already, until generation 1 wants it.
+    joined: Option<Mold>,
+    /// The calling process, if there is one.
+    caller: Option<OwnedFd>,
+    state: State,
+    children: Children,
+    signals: Signals,
+    listeners: Vec<Listener>,
+    addresses: Vec<String>,
+    segment: Segment,
+    bells: Vec<OwnedFd>,
+    pidfd: OwnedFd,
+    began: Instant,
+    /// Events that acting has caused.
+    pending: VecDeque<Event>,
+    pruning: bool,
+    stops: u32,
+}
+
+/// Serves until told to stop.
+pub fn run(
+    settings: Settings,
+    rackup: Option<PathBuf>,
+    mold_line: MoldLine,
+    join: Option<Join>,
+) -> Result<ExitCode, String> {
+    let began = Instant::now();
+    let listeners = listen::bind_all(&settings.binds, settings.backlog)?;
+    let mut supervisor = Supervisor::new(settings, rackup, mold_line, join, listeners, began)
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let code = supervisor.serve().map_err(|error| format!("cannot go on: {error}"));
+    supervisor.children.kill_all();
+    supervisor.children.reap();
+    code.map(ExitCode::from)
+}
+
+impl Supervisor {
+    fn new(
+        settings: Settings,
+        rackup: Option<PathBuf>,
+        mold_line: MoldLine,
+        join: Option<Join>,
+        listeners: Vec<Listener>,
+        began: Instant,
+    ) -> io::Result<Supervisor> {
+        let signals = Signals::catch()?;
+        set_child_subreaper(Some(getpid()))?;
+        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let bells = (0..settings.front_threads).map(|_| bell()).collect::<Result<_, _>>()?;
+        let state = State::new(Limits {
+            workers: settings.workers,
+            threads: settings.threads,
+            seats: wire::SEATS as u16,
+            shutdown_timeout: settings.shutdown_timeout,
+        });
+        let (joined, caller) = match join {
+            Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
+            None => (None, None),
+        };
+        Ok(Supervisor {
+            rackup,
+            mold_line,
+            joined,
+            caller,
+            state,
+            children: Children::default(),
+            signals,
+            addresses: listeners.iter().map(|one| one.address.clone()).collect(),
+            listeners,
+            segment: Segment::create()?,
+            bells,
+            pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
+            began,
+            pending: VecDeque::new(),
+            pruning: false,
+            stops: 0,
+            settings,
+        })
+    }
+
+    /// The loop. Returns the exit code.
+    fn serve(&mut self) -> io::Result<u8> {
+        self.pending.push_back(Event::Tick);
+        loop {
+            while let Some(event) = self.pending.pop_front() {
+                for action in plan(&mut self.state, event, self.began.elapsed()) {
+                    if let Action::Exit(code) = action {
+                        return Ok(code);
+                    }
+                    self.act(action);
+                }
+            }
+            for token in self.wait()? {
+                self.hear(token);
+            }
+            if self.pruning {
+                self.pruning = !self.segment.board().prune_returned();
+            }
+            self.pending.push_back(Event::Tick);
+        }
+    }
+
+    /// Sleeps until something can be read or something is due.
+    fn wait(&self) -> io::Result<Vec<Token>> {
+        let signals = self.signals.fds().map(|(signal, fd)| (Token::Signal(signal), fd));
+        let caller = self.caller.iter().map(|caller| (Token::Caller, caller.as_fd()));
+        let (tokens, fds): (Vec<Token>, Vec<_>) =
+            self.children.fds().chain(signals).chain(caller).unzip();
+        let mut fds: Vec<PollFd> =
+            fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let now = self.began.elapsed();
+        let due = self.state.deadline(now).map(|at| at - now);
+        let prune = self.pruning.then_some(PRUNE_EVERY);
+        let timeout = due.into_iter().chain(prune).min();
+        // A nanosecond more, lest the poll ends just before what it waits for is due.
+        let timeout = timeout.map(|t| Timespec {
+            tv_sec: t.as_secs() as i64,
+            tv_nsec: (i64::from(t.subsec_nanos()) + 1).min(999_999_999),
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = tokens.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(ready.map(|(token, _)| token).collect())
+    }
+}

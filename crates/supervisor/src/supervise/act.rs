@@ -1,0 +1,187 @@
+//! From actions to what is really done.
+
+use super::*;
+use crate::children;
+use crate::spawn;
+use serde_json::{Value, json};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use wire::control::{ToFront, ToMold};
+
+impl Supervisor {
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            Action::StartFront => self.start_front(),
+            Action::Accept => self.tell_front(ToFront::Accept),
+            Action::Drain => {
+                // Ours would keep the kernel queueing connections that nobody accepts.
+                self.listeners.clear();
+                self.tell_front(ToFront::Drain);
+            }
+            Action::KillFront => {
+                self.children.front.iter().for_each(|front| children::kill(&front.pidfd));
+            }
+            Action::StartMold(generation) => self.start_mold(generation),
+            Action::QuitMold(generation) => self.tell_mold(generation, &ToMold::Quit, &[]),
+            Action::KillMold(generation) => self.kill_mold(generation),
+            Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
+            Action::Retire(generation, nr) => self.retire(generation, nr),
+            Action::Kill(generation, nr) => {
+                let worker = self.children.workers.get(&(generation, nr));
+                worker.iter().for_each(|worker| children::kill(&worker.pidfd));
+            }
+            Action::Serve(generation) => {
+                let board = self.segment.board();
+                board.header.serving.store(generation, Release);
+                board.ring_all();
+            }
+            Action::Announce => self.announce(),
+            Action::Say(line) => say(&line),
+            Action::Exit(_) => {}
+        }
+    }
+
+    fn start_front(&mut self) {
+        let listeners: Vec<Value> = (self.listeners.iter())
+            .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address }))
+            .collect();
+        let bells: Vec<i32> = self.bells.iter().map(AsRawFd::as_raw_fd).collect();
+        let setup = json!({
+            "segment": self.segment.as_fd().as_raw_fd(),
+            "supervisor": self.pidfd.as_raw_fd(),
+            "bells": bells,
+            "listeners": listeners,
+        });
+        let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
+        fds.extend(self.bells.iter().map(AsFd::as_fd));
+        fds.extend(self.listeners.iter().map(AsFd::as_fd));
+        match spawn::front(setup, &fds) {
+            Ok(spawned) => self.children.front = Some(spawned.into()),
+            Err(error) => {
+                say(&format!("cannot start the front: {error}"));
+                self.pending.push_back(Event::FrontDied);
+            }
+        }
+    }
+
+    fn tell_front(&mut self, message: ToFront) {
+        let Some(front) = &self.children.front else { return };
+        let sent = front.channel.as_ref().map(|channel| channel.send(&message.to_string(), &[]));
+        if !matches!(sent, Some(Ok(()))) {
+            children::kill(&front.pidfd);
+        }
+    }
+
+    fn start_mold(&mut self, generation: u64) {
+        if let Some(mold) = self.joined.take() {
+            self.children.molds.insert(generation, mold);
+            return;
+        }
+        match spawn::mold(&self.mold_line) {
+            Ok(spawned) => {
+                self.children.molds.insert(generation, spawned.into());
+            }
+            Err(error) => {
+                let why = format!("cannot run {}: {error}", self.mold_line.program());
+                self.pending.push_back(Event::MoldFailed(generation, why.clone()));
+                self.pending.push_back(Event::MoldDied(generation, why));
+            }
+        }
+    }
+
+    fn kill_mold(&mut self, generation: u64) {
+        let Some(mold) = self.children.molds.get_mut(&generation) else { return };
+        match &mold.pidfd {
+            Some(pidfd) => children::kill(pidfd),
+            // Not even introduced: it ends when it finds its socket closed.
+            None => {
+                self.children.molds.remove(&generation);
+                self.pending.push_back(Event::MoldDied(generation, "no hello".into()));
+            }
+        }
+    }
+
+    fn tell_mold(&mut self, generation: u64, message: &ToMold, fds: &[BorrowedFd]) {
+        let Some(mold) = self.children.molds.get(&generation) else { return };
+        let sent = mold.channel.as_ref().map(|channel| channel.send(&message.to_string(), fds));
+        if let Some(Err(error)) = sent {
+            say(&format!("the mold of generation {generation} does not listen: {error}"));
+            mold.pidfd.iter().for_each(children::kill);
+        }
+    }
+
+    pub(super) fn send_init(&mut self, generation: u64) {
+        let init = json!({
+            "generation": generation,
+            "mount": "/",
+            "threads": self.settings.threads,
+            "workers": self.state.target(),
+            "environment": self.settings.environment,
+            "rackup": self.rackup.as_ref().map(|path| path.to_string_lossy()),
+            "front_threads": self.settings.front_threads,
+            "shutdown_timeout": self.settings.shutdown_timeout.as_secs_f64(),
+            "retry_idempotent": self.settings.retry_idempotent,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let Some(mold) = self.children.molds.get(&generation) else { return };
+        let Some(channel) = &mold.channel else { return };
+        let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
+        fds.extend(self.bells.iter().map(AsFd::as_fd));
+        if let Err(error) = channel.send(&ToMold::Init(init.to_string()).to_string(), &fds) {
+            say(&format!("the mold of generation {generation} does not listen: {error}"));
+            mold.pidfd.iter().for_each(children::kill);
+        }
+    }
+
+    /// Seats are cleaned before they are given to a worker: nobody else looks at them then.
+    fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
+        let board = self.segment.board();
+        let end = seat + self.settings.threads;
+        for seat in &board.seats[usize::from(seat)..usize::from(end)] {
+            seat.retire.store(0, Relaxed);
+            seat.served.store(0, Relaxed);
+        }
+        board.bells.seats_used.fetch_max(u32::from(end), Release);
+        self.children.asked.insert((generation, nr), seat);
+        self.tell_mold(generation, &ToMold::Fork { nr, seat }, &[]);
+    }
+
+    fn retire(&mut self, generation: u64, nr: u16) {
+        let Some(worker) = self.children.workers.get(&(generation, nr)) else { return };
+        let board = self.segment.board();
+        for seat in worker.seat..worker.seat + self.settings.threads {
+            let seat = &board.seats[usize::from(seat)];
+            seat.retire.store(1, Release);
+            seat.ring();
+        }
+    }
+
+    fn announce(&self) {
+        let serving = self.children.molds.get(&self.state.serving());
+        let ruby = serving.map_or("", |mold| mold.ruby.as_str());
+        let settings = &self.settings;
+        let seconds = self.began.elapsed().as_secs_f64();
+        say(&format!(
+            "{} serves, pid {}, booted in {seconds:.2} s",
+            env!("CARGO_PKG_VERSION"),
+            getpid().as_raw_nonzero()
+        ));
+        for address in &self.addresses {
+            say(&format!("listening on {}", readable(address)));
+        }
+        let plural = |n: u16| if n == 1 { "" } else { "s" };
+        say(&format!(
+            "{} worker{} of {} thread{}, Ruby {ruby}, environment {}",
+            self.state.target(),
+            plural(self.state.target()),
+            settings.threads,
+            plural(settings.threads),
+            settings.environment
+        ));
+    }
+}
+
+/// A TCP address as something to click on.
+fn readable(address: &str) -> String {
+    address.strip_prefix("tcp://").map_or(address.into(), |rest| format!("http://{rest}"))
+}

@@ -1,0 +1,194 @@
+//! From what can be read to events.
+
+use super::*;
+use crate::channel::Arrival;
+use crate::children::{self, Worker};
+use signal_hook::consts::*;
+use std::sync::atomic::Ordering::Relaxed;
+use wire::control::{FromFront, FromMold};
+
+/// Exit status after a second INT.
+const INTERRUPTED: u8 = 130;
+/// Exit status after a QUIT.
+const QUIT: u8 = 131;
+
+impl Supervisor {
+    pub(super) fn hear(&mut self, token: Token) {
+        match token {
+            Token::Signal(signal) => self.hear_signal(signal),
+            Token::Caller => {
+                self.caller = None;
+                say("the process that started the server is gone, ending");
+                self.pending.push_back(Event::StopNow(1));
+            }
+            Token::FrontTalks => self.hear_front(),
+            Token::FrontDead => self.front_died(),
+            Token::MoldTalks(generation) => self.hear_mold(generation),
+            Token::MoldDead(generation) => {
+                // Its last messages may still be unread.
+                self.hear_mold(generation);
+                self.mold_died(generation);
+            }
+            Token::WorkerDead(generation, nr) => self.worker_died(generation, nr),
+        }
+    }
+
+    fn hear_signal(&mut self, signal: i32) {
+        for _ in 0..self.signals.take(signal) {
+            let event = match signal {
+                SIGCHLD => {
+                    self.children.reap();
+                    continue;
+                }
+                SIGTERM => self.stop("TERM", false),
+                SIGINT => self.stop("INT", true),
+                SIGQUIT => Event::StopNow(QUIT),
+                // What HUP means will be an option (hup_action); today both boot a new generation.
+                SIGHUP | SIGUSR2 => Event::Restart,
+                SIGTTIN => Event::More,
+                SIGTTOU => Event::Fewer,
+                // USR1 reopens logs, of which there are none yet.
+                _ => continue,
+            };
+            self.pending.push_back(event);
+        }
+    }
+
+    /// The first TERM or INT is gentle. An INT after that comes from somebody at a terminal who
+    /// does not want to wait.
+    fn stop(&mut self, name: &str, impatient: bool) -> Event {
+        self.stops += 1;
+        if self.stops == 1 {
+            say(&format!("{name}: finishing what runs and waits (INT again ends at once)"));
+        }
+        if self.stops > 1 && impatient { Event::StopNow(INTERRUPTED) } else { Event::Stop }
+    }
+
+    fn hear_front(&mut self) {
+        loop {
+            let Some(front) = &mut self.children.front else { return };
+            let Some(channel) = &front.channel else { return };
+            match channel.receive() {
+                Ok(Arrival::Packet(packet, _)) => match FromFront::parse(&packet) {
+                    Ok(FromFront::Ready) => self.pending.push_back(Event::FrontReady),
+                    Ok(FromFront::Drained) => self.pending.push_back(Event::FrontDrained),
+                    Err(unknown) => {
+                        say(&format!("front: {unknown}"));
+                        children::kill(&front.pidfd);
+                    }
+                },
+                Ok(Arrival::Nothing) => return,
+                Ok(Arrival::Closed) | Err(_) => {
+                    // It ends, or cannot be told anything any more, which is the same.
+                    front.channel = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn front_died(&mut self) {
+        self.hear_front();
+        let Some(front) = self.children.front.take() else { return };
+        let how = self.children.how(Some(front.pid));
+        let drained = how == "exit 0" && self.stops > 0;
+        if !drained {
+            say(&format!("the front (pid {}) ended: {how}", front.pid.as_raw_nonzero()));
+        }
+        let board = self.segment.board();
+        board.settle_front();
+        board.ring_all();
+        self.pending.push_back(Event::FrontDied);
+    }
+
+    fn hear_mold(&mut self, generation: u64) {
+        loop {
+            let Some(mold) = self.children.molds.get_mut(&generation) else { return };
+            let Some(channel) = &mold.channel else { return };
+            match channel.receive() {
+                Ok(Arrival::Packet(packet, fds)) => match FromMold::parse(&packet) {
+                    Ok(message) => self.mold_says(generation, message, fds),
+                    Err(unknown) => {
+                        say(&format!("mold of generation {generation}: {unknown}"));
+                        mold.pidfd.iter().for_each(children::kill);
+                    }
+                },
+                Ok(Arrival::Nothing) => return,
+                Ok(Arrival::Closed) | Err(_) => {
+                    mold.channel = None;
+                    // A mold that cannot be talked to is of no use; one that has never said hello
+                    // cannot be seen to die either.
+                    match &mold.pidfd {
+                        Some(pidfd) => children::kill(pidfd),
+                        None => self.mold_died(generation),
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn mold_says(&mut self, generation: u64, message: FromMold, mut fds: Vec<OwnedFd>) {
+        let Some(mold) = self.children.molds.get_mut(&generation) else { return };
+        match message {
+            FromMold::Hello { pid } => {
+                mold.pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+                mold.pidfd = fds.pop().or(mold.pidfd.take());
+                self.send_init(generation);
+            }
+            FromMold::Ready { ruby, .. } => {
+                mold.ruby = ruby;
+                self.pending.push_back(Event::MoldReady(generation));
+            }
+            FromMold::Failed { reason } => {
+                self.pending.push_back(Event::MoldFailed(generation, reason));
+            }
+            FromMold::Forked { nr, pid } => {
+                let seat = self.children.asked.remove(&(generation, nr));
+                let (Some(seat), Some(pidfd)) = (seat, fds.pop()) else {
+                    say(&format!("generation {generation} forked a worker {nr} nobody asked for"));
+                    return;
+                };
+                self.children.workers.insert((generation, nr), Worker { pid, pidfd, seat });
+                self.pending.push_back(Event::Forked(generation, nr));
+            }
+            FromMold::Reaped { nr, pid, status } => {
+                if status != "exit 0" {
+                    say(&format!("worker {nr} gen {generation} (pid {pid}) ended: {status}"));
+                }
+            }
+        }
+    }
+
+    fn mold_died(&mut self, generation: u64) {
+        let Some(mold) = self.children.molds.remove(&generation) else { return };
+        let how = self.children.how(mold.pid);
+        // Workers it had been asked for and not told us about never start (see `Oribi::Mold`).
+        self.children.asked.retain(|(other, _), _| *other != generation);
+        self.pending.push_back(Event::MoldDied(generation, how));
+    }
+
+    fn worker_died(&mut self, generation: u64, nr: u16) {
+        let Some(worker) = self.children.workers.remove(&(generation, nr)) else { return };
+        let board = self.segment.board();
+        let threads = self.settings.threads;
+        let seats = worker.seat..worker.seat + threads;
+        let served =
+            seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
+        let settled = board.settle_seats(worker.seat, threads, self.settings.retry_idempotent);
+        for (index, bell) in self.bells.iter().enumerate() {
+            if settled.ring_fronts >> index & 1 == 1 {
+                let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+            }
+        }
+        self.pruning |= settled.returned > 0;
+        if settled.lost + settled.returned > 0 {
+            say(&format!(
+                "worker {nr} gen {generation} (pid {}) died with requests: {} lost, {} back in \
+                 the queue",
+                worker.pid, settled.lost, settled.returned
+            ));
+        }
+        self.pending.push_back(Event::WorkerDied { generation, nr, served });
+    }
+}

@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+require "oribi/version"
+require "oribi/errors"
+
+# A Rack application server: every request waits in one fair queue, the next idle worker takes it.
+module Oribi
+end

@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require "oribi/binary"
+
+module Oribi
+  # The command `oribi`: becomes the binary, which reads the command line.
+  module CLI
+    TITLE = "oribi: supervisor"
+
+    module_function
+
+    def start(arguments)
+      exec(Binary.environment, [Binary.path, TITLE], *arguments)
+    rescue Error, SystemCallError => error
+      abort "oribi: #{error.message}"
+    end
+  end
+end

@@ -1,0 +1,224 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require "json"
+require "socket"
+require "stringio"
+require "oribi/errors"
+
+module Oribi
+  # The process that has the app loaded and forks workers from it. It serves nothing itself; the
+  # supervisor tells it what to do, one line a message (crates/wire/src/control.rs).
+  class Mold
+    # Signals that are the supervisor's business even when a terminal or a service manager sends
+    # them to the whole group.
+    SIGNALS = %w[TERM INT QUIT HUP USR1 USR2 TTIN TTOU].freeze
+    PACKET = 64 * 1024
+
+    class << self
+      # `oribi config.ru`: the mold is a Ruby of its own and loads what `init` names.
+      def start
+        new(inherited_socket).run { |init| load_app(init.fetch("rackup"), init) }
+      end
+
+      # `rackup -s Oribi`: the app is loaded already.
+      def join(socket, app)
+        new(socket).run { app }
+      end
+
+      # The socket the supervisor has left open for this process.
+      def inherited_socket
+        UNIXSocket.for_fd(Integer(ENV.delete("ORIBI_MOLD"))).tap { |socket| socket.close_on_exec = true }
+      end
+
+      # `oribi check`: loads the app, says whether it did, ends.
+      def check(rackup)
+        began = now
+        load_app(rackup, "environment" => ENV.fetch("RACK_ENV"))
+        puts format("ok %<file>s (Ruby %<ruby>s, Rack %<rack>s, %<seconds>.2f s)",
+                    file: rackup, ruby: RUBY_VERSION, rack: Rack.release, seconds: now - began)
+        $stdout.flush
+        # What the app has registered for the end of a server is not for a check.
+        exit!(0)
+      rescue Exception => error # rubocop:disable Lint/RescueException
+        $stderr.write(Report.full(error))
+        warn "oribi: #{rackup} does not load: #{Report.line(error)}"
+        exit!(1)
+      end
+
+      # The app of a rackup file. Rack 2 returns it with the options of the file's first line.
+      def load_app(rackup, init)
+        ENV["RACK_ENV"] = init.fetch("environment")
+        require_rack
+        app, = Rack::Builder.parse_file(rackup)
+        app
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      private
+
+      def require_rack
+        require "rack"
+      rescue LoadError
+        raise Error, "Rack is not installed: `gem install rack`, or add it to the Gemfile"
+      end
+    end
+
+    def initialize(socket)
+      @socket = socket
+      @workers = {}
+      @forked_any = false
+      @leaving = false
+    end
+
+    # Boots with the app the block returns, forks until told to quit. Does not return.
+    def run(&boot)
+      end_without_inherited_handlers
+      SIGNALS.each { |signal| trap(signal) {} }
+      require_native
+      hello
+      receive_init
+      @app = boot_app(&boot)
+      serve_messages
+    end
+
+    private
+
+    # `at_exit` handlers run once, in the process that registered them: neither the calling
+    # process's in its mold, nor the mold's in its workers.
+    def end_without_inherited_handlers
+      mine = Process.pid
+      at_exit do
+        next unless Process.pid == mine
+
+        error = $! # rubocop:disable Style/SpecialGlobalVars
+        status = error.is_a?(SystemExit) ? error.status : (error ? 1 : 0)
+        $stderr.write(Report.full(error)) if error && !error.is_a?(SystemExit)
+        [$stdout, $stderr].each(&:flush)
+        exit!(status)
+      end
+    end
+
+    def require_native
+      require "oribi/native"
+      require "oribi/worker"
+    rescue LoadError => error
+      give_up("the extension does not load: #{error.message}: build it again")
+    end
+
+    def hello
+      pidfd = IO.for_fd(Native.pidfd_open(Process.pid))
+      tell("hello #{Process.pid}", pidfd)
+    ensure
+      pidfd&.close
+    end
+
+    # Everything a worker needs is opened here, once: fds and mapping pass on by fork.
+    def receive_init
+      message, fds = receive
+      word, json = message.split(" ", 2)
+      exit!(1) unless word == "init"
+      @init = JSON.parse(json)
+      @segment, @supervisor, *@bells = fds
+      Native.watch(@supervisor.fileno)
+      Native.open_segment(@segment.fileno, @bells.map(&:fileno))
+      ENV["RACK_ENV"] ||= @init.fetch("environment")
+      Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
+    end
+
+    def boot_app
+      began = Mold.now
+      app = yield @init
+      tell("ready #{((Mold.now - began) * 1000).round} #{RUBY_VERSION}")
+      app
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      $stderr.write(Report.full(error))
+      give_up(Report.line(error))
+    end
+
+    def give_up(reason)
+      tell("failed #{reason.tr("\n", ' ')[0, 2000]}")
+      exit!(1)
+    end
+
+    def serve_messages
+      until @leaving && @workers.empty?
+        readable, = IO.select([@socket, *@workers.keys])
+        readable.each { |io| io.equal?(@socket) ? obey : reap(io) }
+      end
+      exit(0)
+    end
+
+    def obey
+      message, = receive
+      word, *numbers = message.split
+      case word
+      when "fork" then fork_worker(*numbers.map { |number| Integer(number) })
+      when "quit" then @leaving = true
+      else give_up("unknown message #{message.inspect}: binary and gem differ, rebuild both")
+      end
+    end
+
+    # The worker waits at a gate until the supervisor has been told of it: should the mold die in
+    # between, there must be no worker on seats that the supervisor believes free.
+    def fork_worker(number, seat)
+      prepare_heap
+      gate, opener = IO.pipe
+      pid = Process.fork { become_worker(number, seat, gate, opener) }
+      gate.close
+      pidfd = IO.for_fd(Native.pidfd_open(pid))
+      tell("forked #{number} #{pid}", pidfd)
+      opener.write("!")
+      opener.close
+      @workers[pidfd] = [number, pid]
+    end
+
+    def prepare_heap
+      return if @forked_any
+
+      @forked_any = true
+      GC.start
+      Process.warmup if Process.respond_to?(:warmup)
+    end
+
+    def become_worker(number, seat, gate, opener)
+      end_without_inherited_handlers
+      opener.close
+      [@socket, *@workers.keys].each(&:close)
+      Native.watch(@supervisor.fileno)
+      exit!(0) unless gate.read(1)
+      gate.close
+      Process.setproctitle("oribi: worker #{number} gen #{@init['generation']} #{@init['mount']}")
+      Random.srand
+      Worker.run(@app, nr: number, seat: seat, settings: @init)
+    end
+
+    def reap(pidfd)
+      number, pid = @workers.delete(pidfd)
+      pidfd.close
+      _, status = Process.wait2(pid)
+      how = status.signaled? ? "signal #{status.termsig}" : "exit #{status.exitstatus}"
+      tell("reaped #{number} #{pid} #{how}")
+    rescue Errno::ECHILD
+      # The app reaps children of its own accord, ours among them.
+      tell("reaped #{number} #{pid} unknown")
+    end
+
+    def tell(message, *fds)
+      rights = fds.map { |io| Socket::AncillaryData.unix_rights(io) }
+      @socket.sendmsg(message, 0, nil, *rights)
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      exit!(1)
+    end
+
+    # A message and its fds. Without a supervisor there is nothing left to do.
+    def receive
+      message, _, _, *controls = @socket.recvmsg(PACKET, 0, 4096, scm_rights: true)
+      exit!(1) if message.nil? || message.empty?
+      [message, controls.flat_map(&:unix_rights)]
+    rescue Errno::ECONNRESET
+      exit!(1)
+    end
+  end
+end
