@@ -3,6 +3,8 @@
 require "etc"
 require "json"
 require "fileutils"
+require "securerandom"
+require "tmpdir"
 %w[numbers proc_tree build servers load measure rows budget report machine].each do |part|
   require_relative part
 end
@@ -13,7 +15,10 @@ module Bench
   class Runner
     def initialize(options)
       @options = options
-      @measure = Measure.new(quick: options[:quick], env: { "BENCH_TURNS" => Machine.turns.to_s })
+      @scratch = Dir.mktmpdir("oribi-bench-")
+      env = { "BENCH_TURNS" => Machine.turns.to_s, "MAGTAG_DB" => "#{@scratch}/magtag.db",
+              "MAGTAG_SECRET" => SecureRandom.hex(64) }
+      @measure = Measure.new(quick: options[:quick], env: env)
       @report = Report.new($stdout)
     end
 
@@ -24,6 +29,8 @@ module Bench
       budget = Budget.new(@measure).run if @options[:budget]
       @report.summary(results) if results.any?
       save(machine, results, budget)
+    ensure
+      FileUtils.remove_entry(@scratch)
     end
 
     private

@@ -152,11 +152,11 @@ module Bench
        stack.app]
     end
 
-    # Single mode for one worker: Puma is at its best without a cluster then.
+    # Single mode for one worker: Puma is at its best without a cluster then. A cluster loads the
+    # application once before it forks, as the others do.
     def puma(stack, listen, _dir)
-      workers = stack.workers == 1 ? 0 : stack.workers
-      ["puma", "--no-config", "-e", "production", "-b", listen, "-w", workers.to_s, "-t", "1:1",
-       stack.app]
+      cluster = stack.workers == 1 ? %w[-w 0] : ["-w", stack.workers.to_s, "--preload"]
+      ["puma", "--no-config", "-e", "production", "-b", listen, *cluster, "-t", "1:1", stack.app]
     end
 
     def unicorn(stack, listen, dir)

@@ -49,14 +49,14 @@ impl Stats {
         self.samples.iter().flat_map(|nanos| micros(nanos).to_le_bytes()).collect()
     }
 
-    /// The fields of a JSON object, without its braces.
-    pub fn json(&mut self, seconds: f64) -> String {
+    /// The fields of a JSON object, without its braces; `in_time` requests make the throughput.
+    pub fn json(&mut self, in_time: u64, seconds: f64) -> String {
         self.samples.sort_unstable();
         let (count, failures) = (self.samples.len(), self.connection + self.status + self.timeout);
         let mut out = format!(
             "\"requests\":{count},\"rps\":{:.3},\"failures\":{failures},\"failed\":{{\
              \"connection\":{},\"status\":{},\"timeout\":{},\"last_status\":{}}}",
-            count as f64 / seconds,
+            in_time as f64 / seconds,
             self.connection,
             self.status,
             self.timeout,
@@ -105,7 +105,7 @@ mod tests {
         stats.record(1, Err(Failure::Status(503)));
         stats.record(1, Err(Failure::Timeout));
         stats.record(1, Err(Failure::Connection));
-        let json = stats.json(2.0);
+        let json = stats.json(1, 2.0);
         assert!(json.starts_with("\"requests\":1,\"rps\":0.500,\"failures\":3"), "{json}");
         assert!(json.contains("\"last_status\":503") && json.contains("\"p99\":2.0"), "{json}");
         assert_eq!(stats.bytes(), 2_u32.to_le_bytes());
