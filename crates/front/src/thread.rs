@@ -22,6 +22,8 @@ const NUDGE: Duration = Duration::from_millis(4);
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
     let segment = Segment::open(setup.segment)?.forever();
+    // Inherited by the threads started below. Where it is forbidden the front is only slower.
+    let _ = wire::sched::gather_wakeups();
     let count = setup.bells.len();
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));

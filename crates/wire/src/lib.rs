@@ -11,6 +11,7 @@ pub mod frame;
 pub mod layout;
 pub mod queue;
 pub mod request;
+pub mod sched;
 pub mod segment;
 pub mod settings;
 pub mod settle;

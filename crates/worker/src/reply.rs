@@ -95,15 +95,10 @@ impl Seat {
         if self.written != self.published {
             self.published = self.written;
             slot.written.store(self.written, Release);
-            self.note(claim, slot);
+            let front = slot.front.load(Relaxed) as usize;
+            self.board().fronts[front].note(claim.slot);
+            self.ring_front(front);
         }
-        self.ring_fronts();
-    }
-
-    fn note(&mut self, claim: Claim, slot: &SlotHead) {
-        let front = slot.front.load(Relaxed);
-        self.board().fronts[front as usize].note(claim.slot);
-        self.unrung |= 1 << front;
     }
 
     /// Sleeps until the window has room or the request is cancelled. Without the interpreter
@@ -133,11 +128,11 @@ impl Seat {
 
     fn complete(&mut self, claim: Claim) {
         let slot = &self.board().slots[claim.slot as usize];
-        let front = slot.front.load(Relaxed);
+        let front = slot.front.load(Relaxed) as usize;
         let seat = &self.board().seats[claim.owner as usize];
         seat.served.store(seat.served.load(Relaxed) + 1, Relaxed);
         self.claim = None;
         self.board().complete(claim);
-        self.unrung |= 1 << front;
+        self.ring_front(front);
     }
 }

@@ -31,21 +31,11 @@ pub struct Seat {
     /// Has had a request since it last lay down.
     busy: bool,
     pub(crate) claim: Option<Claim>,
-    /// Fronts that have been left a note but not yet been rung.
-    pub(crate) unrung: u64,
     /// Bytes of the present reply written, and published, so far.
     pub(crate) written: u32,
     pub(crate) published: u32,
     pub(crate) head: Vec<u8>,
-    taken_ns: u64,
-    /// Requests in a row that took less than `QUICK_NS`.
-    quick: u32,
 }
-
-/// A request shorter than this is worth finishing before the front is woken for the last one.
-const QUICK_NS: u64 = 50_000;
-/// So many quick requests in a row make a seat trust that the next one is quick too.
-const QUICK_ROW: u32 = 32;
 
 impl Seat {
     /// Takes seat `index` for workers of `generation`. `bells` are the fronts' eventfds.
@@ -65,12 +55,9 @@ impl Seat {
             resting: false,
             busy: false,
             claim: None,
-            unrung: 0,
             written: 0,
             published: 0,
             head: Vec::with_capacity(1024),
-            taken_ns: 0,
-            quick: 0,
         }
     }
 
@@ -87,7 +74,6 @@ impl Seat {
             return Next::Request;
         }
         self.pass_wake_on(owes_wake);
-        self.ring_fronts();
         self.stop_being_busy();
         if leaving {
             return Next::Leave;
@@ -139,32 +125,19 @@ impl Seat {
     }
 
     fn stamp(&mut self, claim: Claim) {
-        let now = now_ns();
         let slot = &self.board().slots[claim.slot as usize];
-        slot.taken_ns.store(now, Relaxed);
-        // Under load one taking follows the other, so their distance is the last one's length.
-        let quick = now - self.taken_ns < QUICK_NS;
-        self.quick = if quick { self.quick + 1 } else { 0 };
-        self.taken_ns = now;
-        if self.quick < QUICK_ROW {
-            self.ring_fronts();
-        }
+        slot.taken_ns.store(now_ns(), Relaxed);
         self.written = slot.written.load(Relaxed);
         self.published = self.written;
     }
 
-    /// Rings the fronts that have been left notes since the last time, those that sleep.
-    pub fn ring_fronts(&mut self) {
-        let mut fronts = std::mem::take(&mut self.unrung);
-        while fronts != 0 {
-            let front = fronts.trailing_zeros() as usize;
-            fronts &= fronts - 1;
-            if self.board().fronts[front].must_ring()
-                && let Some(bell) = self.bells.get(front)
-            {
-                // Fails only when the counter is full, and then the front is awake already.
-                let _ = write(bell, &1u64.to_ne_bytes());
-            }
+    /// After a note: wakes the front thread if it sleeps.
+    pub(crate) fn ring_front(&self, front: usize) {
+        if self.board().fronts[front].must_ring()
+            && let Some(bell) = self.bells.get(front)
+        {
+            // Fails only when the counter is full, and then the front is awake already.
+            let _ = write(bell, &1u64.to_ne_bytes());
         }
     }
 
