@@ -9,7 +9,7 @@ module Bench
     ROOT = File.expand_path("../..", __dir__)
     VERSIONS = {
       puma: %w[puma --version], unicorn: %w[unicorn --version], nginx: %w[nginx -v],
-      wrk: %w[wrk -v], rustc: %w[rustc --version],
+      wrk: ["sh", "-c", "wrk -v || true"], rustc: %w[rustc --version],
       oribi: [Gem.ruby, "#{ROOT}/exe/oribi", "--version"],
       commit: ["git", "-C", ROOT, "describe", "--always", "--dirty"]
     }.freeze
