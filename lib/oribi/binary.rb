@@ -6,6 +6,8 @@ require "oribi/errors"
 module Oribi
   # Where the server's binary is and with what it is started.
   module Binary
+    # What `ps` shows for the supervisor.
+    TITLE = "oribi: supervisor"
     LIB = File.expand_path("..", __dir__)
     ROOT = File.expand_path("..", LIB)
     # The gem's place first; a checkout has only the second.

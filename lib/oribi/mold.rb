@@ -60,6 +60,8 @@ module Oribi
 
       def require_rack
         require "rack"
+        # Rack 2.2's Lint uses it without loading it.
+        require "uri"
       rescue LoadError
         raise Error, "Rack is not installed: `gem install rack`, or add it to the Gemfile"
       end

@@ -90,13 +90,13 @@ mod tests {
         let theirs = Channel::new(theirs);
         ours.send("one", &[ours.fd(), theirs.fd()]).unwrap();
         ours.send("two", &[]).unwrap();
-        let Arrival::Packet(bytes, fds) = theirs.receive().unwrap() else { panic!("no packet") };
-        assert_eq!((bytes.as_slice(), fds.len()), (b"one".as_slice(), 2));
+        let Arrival::Packet(bytes, copies) = theirs.receive().unwrap() else { panic!("no packet") };
+        assert_eq!((bytes.as_slice(), copies.len()), (b"one".as_slice(), 2));
         let Arrival::Packet(bytes, fds) = theirs.receive().unwrap() else { panic!("no packet") };
         assert_eq!((bytes.as_slice(), fds.len()), (b"two".as_slice(), 0));
         assert!(matches!(theirs.receive().unwrap(), Arrival::Nothing));
         drop(ours);
-        drop(fds);
+        drop(copies);
         assert!(matches!(theirs.receive().unwrap(), Arrival::Closed));
     }
 }

@@ -1,1 +1,145 @@
+//! The plan against years of bad luck: a seeded world of processes that boot slowly, fail, crash,
+//! hang and are killed, while people restart and resize. After the bad luck the world calms down,
+//! and what should be must be.
 
+mod world;
+
+use super::*;
+use std::collections::BTreeSet;
+use world::{Fate, TIMEOUT, World};
+
+/// Long enough for every slow boot, back-off and patience to end.
+const CALM: Duration = Duration::from_secs(120);
+
+fn booted(seed: u64) -> World {
+    let mut world = World::new(seed, 1 + (seed % 5) as u16, 1 + (seed % 3) as u16);
+    world.turn_for(Duration::from_secs(30));
+    world.assert_calm(seed);
+    world
+}
+
+fn through_chaos(seed: u64) -> World {
+    let mut world = booted(seed);
+    world.chaos = true;
+    world.later(Duration::ZERO, Fate::Chaos);
+    world.turn_for(Duration::from_secs(60));
+    world
+}
+
+#[test]
+fn after_any_chaos_the_wanted_workers_serve() {
+    for seed in 0..400 {
+        let mut world = through_chaos(seed);
+        world.chaos = false;
+        world.turn_for(CALM);
+        world.assert_calm(seed);
+        let before = world.actions;
+        world.turn_for(CALM);
+        assert_eq!(world.actions, before, "seed {seed}: nothing is done when nothing happens");
+    }
+}
+
+#[test]
+fn a_graceful_stop_always_ends() {
+    for seed in 0..400 {
+        let mut world = through_chaos(seed);
+        let began = world.now;
+        world.stop(Event::Stop);
+        world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
+        assert!(world.exited.is_some(), "seed {seed}: still there after {:?}", world.now - began);
+        for event in [Event::Stop, Event::Restart, Event::FrontDied, Event::Tick, Event::More] {
+            world.tell(event);
+        }
+    }
+}
+
+#[test]
+fn a_stop_without_bad_luck_exits_zero_and_leaves_nothing() {
+    for seed in 0..200 {
+        let mut world = booted(seed);
+        world.stop(Event::Stop);
+        world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
+        assert_eq!(world.exited, Some(0), "seed {seed}");
+        assert!(world.workers.is_empty() && world.molds.is_empty() && world.front.is_none());
+    }
+}
+
+#[test]
+fn stopping_at_once_is_prompt_at_any_time() {
+    for seed in 0..400 {
+        let mut world = World::new(seed, 3, 2);
+        world.chaos = seed % 2 == 0;
+        let after = world.luck.millis(0, 2000);
+        world.turn_for(after);
+        if world.exited.is_some() {
+            continue;
+        }
+        if seed % 3 == 0 {
+            world.stop(Event::Stop);
+        }
+        let gone = world.exited.is_some();
+        world.stop(Event::StopNow(130));
+        world.turn_for(LAST_WAIT);
+        let code = world.exited.unwrap_or_else(|| panic!("seed {seed}: still there"));
+        assert!(gone || code == 130 || code == 0, "seed {seed}: {code}");
+        assert!(world.workers.values().all(|worker| !worker.exists), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_first_boot_that_fails_ends_with_one() {
+    let mut world = World::new(1, 2, 1);
+    let id = world.molds[&1].0;
+    world.later(Duration::ZERO, Fate::MoldFails(1, id));
+    world.turn_for(LAST_WAIT);
+    assert_eq!(world.exited, Some(1));
+}
+
+#[test]
+fn a_generation_that_fails_leaves_the_old_one_serving() {
+    let mut world = booted(3);
+    world.tell(Event::Restart);
+    let id = world.molds[&2].0;
+    world.later(Duration::ZERO, Fate::MoldFails(2, id));
+    world.turn_for(CALM);
+    assert_eq!(world.serving, 1);
+    world.assert_calm(3);
+}
+
+#[test]
+fn two_generations_stand_side_by_side_until_the_new_one_is_whole() {
+    let mut world = booted(4);
+    world.tell(Event::Restart);
+    let mut seen = BTreeSet::new();
+    while world.serving == 1 {
+        assert_eq!(world.existing(1), usize::from(world.state.target()), "the old one is whole");
+        seen.insert(world.existing(2));
+        world.turn_for(Duration::from_millis(1));
+    }
+    assert!(seen.len() > 1, "the new one grew beside it: {seen:?}");
+    assert_eq!(world.existing(2), usize::from(world.state.target()));
+    world.turn_for(CALM);
+    world.assert_calm(4);
+}
+
+#[test]
+fn workers_that_die_young_are_replaced_ever_more_slowly() {
+    let mut world = World::new(5, 1, 1);
+    world.turn_for(Duration::from_secs(30));
+    let mut births = Vec::new();
+    for _ in 0..9 {
+        let ((generation, nr), id) =
+            world.workers.iter().map(|(key, worker)| (*key, worker.id)).next().unwrap();
+        births.push(world.now);
+        // Before it could serve anything.
+        world.workers.get_mut(&(generation, nr)).unwrap().born = world.now;
+        world.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+        world.turn_for(Duration::ZERO);
+        while !world.workers.values().any(|worker| worker.exists) {
+            world.turn_for(Duration::from_millis(1));
+        }
+    }
+    let waits: Vec<u128> = births.windows(2).map(|two| (two[1] - two[0]).as_millis()).collect();
+    assert!(waits[0] < 50, "the first is replaced at once: {waits:?}");
+    assert!(waits[7] > 3_000, "the eighth is not: {waits:?}");
+}

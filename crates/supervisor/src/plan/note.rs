@@ -1,0 +1,288 @@
+//! What an event changes in what is known.
+
+use super::*;
+
+impl State {
+    /// Takes in an event.
+    pub(super) fn note(&mut self, event: Event, now: Duration, actions: &mut Vec<Action>) {
+        match event {
+            Event::MoldReady(generation) => self.note_mold_ready(generation, now),
+            Event::MoldFailed(generation, why) => {
+                self.note_boot_failure(generation, &why, now, actions)
+            }
+            Event::MoldDied(generation, how) => {
+                self.note_mold_death(generation, &how, now, actions)
+            }
+            Event::Forked(generation, nr) => self.note_fork(generation, nr, now, actions),
+            Event::WorkerDied { generation, nr, served } => {
+                self.note_worker_death(generation, nr, served, now, actions)
+            }
+            Event::FrontReady if self.front == Front::Starting => {
+                self.front = Front::Ready { since: now }
+            }
+            Event::FrontReady => {}
+            Event::FrontDrained => self.note_drained(now),
+            Event::FrontDied => self.note_front_death(now, actions),
+            Event::Stop => self.note_stop(now, actions),
+            Event::StopNow(code) => self.kill_all(code, now, actions),
+            Event::Restart => self.note_restart(actions),
+            Event::More | Event::Fewer => self.note_target(event == Event::More, actions),
+            Event::Tick => {}
+        }
+    }
+
+    fn note_mold_ready(&mut self, number: u64, now: Duration) {
+        if let Some(generation) = self.generations.get_mut(&number)
+            && generation.mold == Mold::Booting
+        {
+            generation.mold = Mold::Ready { since: now };
+        }
+    }
+
+    /// The app did not load, or its mold died before it had. A first generation that cannot boot
+    /// ends the server, a candidate is given up, and the mold of a generation that serves is tried
+    /// again later.
+    fn note_boot_failure(
+        &mut self,
+        number: u64,
+        why: &str,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        if self.phase == Phase::Starting && self.serving == 0 {
+            actions.push(Action::Say(format!("the app did not load: {why}")));
+            self.kill_all(1, now, actions);
+        } else if generation.role == Role::Candidate {
+            self.give_up(number, why, actions);
+        } else if generation.role == Role::Serving && generation.mold == Mold::Booting {
+            generation.mold = Mold::Killed;
+            actions.push(Action::KillMold(number));
+            actions.push(Action::Say(format!(
+                "the mold of generation {number} did not boot ({why}); its workers serve on, \
+                 another try follows"
+            )));
+        }
+    }
+
+    fn give_up(&mut self, number: u64, why: &str, actions: &mut Vec<Action>) {
+        let serving = self.serving;
+        if let Some(generation) = self.generations.get_mut(&number) {
+            generation.role = Role::Leaving;
+            actions.push(Action::Say(format!(
+                "generation {number} did not boot: {why}; generation {serving} serves on"
+            )));
+        }
+    }
+
+    fn note_mold_death(
+        &mut self,
+        number: u64,
+        how: &str,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
+        let ending = self.is_ending();
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        let lost: Vec<u16> = (generation.workers.iter())
+            .filter(|(_, worker)| worker.stage == Stage::Forking)
+            .map(|(nr, _)| *nr)
+            .collect();
+        for nr in lost {
+            if let Some(worker) = generation.workers.remove(&nr) {
+                self.seats.give_back(worker.seat);
+            }
+        }
+        let before = std::mem::replace(&mut generation.mold, Mold::Absent);
+        if generation.role == Role::Leaving || ending {
+            generation.mold = Mold::Gone;
+            return;
+        }
+        let early = match before {
+            Mold::Ready { since } => now.saturating_sub(since) < SHORT_LIFE,
+            _ => true,
+        };
+        generation.mold_backoff.note(now, early);
+        match (generation.role, before) {
+            (Role::Candidate, Mold::Booting) => {
+                let why = format!("its mold ended with {how} while loading the app");
+                self.note_boot_failure(number, &why, now, actions);
+                if let Some(generation) = self.generations.get_mut(&number) {
+                    generation.mold = Mold::Gone;
+                }
+            }
+            (_, Mold::Killed) => {}
+            _ if self.is_up() => actions.push(Action::Say(format!(
+                "the mold of generation {number} died ({how}); its workers live on, another \
+                 mold is started"
+            ))),
+            _ => {}
+        }
+    }
+
+    fn note_fork(&mut self, number: u64, nr: u16, now: Duration, actions: &mut Vec<Action>) {
+        let ending = self.is_ending();
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        let Some(worker) = generation.workers.get_mut(&nr) else { return };
+        if ending {
+            worker.stage = Stage::Killed;
+            actions.push(Action::Kill(number, nr));
+        } else if worker.stage == Stage::Forking {
+            worker.stage = Stage::Living { since: now };
+        }
+    }
+
+    fn note_worker_death(
+        &mut self,
+        number: u64,
+        nr: u16,
+        served: bool,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
+        let up = self.is_up();
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        let Some(worker) = generation.workers.remove(&nr) else { return };
+        self.seats.give_back(worker.seat);
+        let Stage::Living { since } = worker.stage else { return };
+        let early = !served && now.saturating_sub(since) < YOUNG;
+        let waited = generation.worker_backoff.delay();
+        generation.worker_backoff.note(now, early);
+        let waits = generation.worker_backoff.delay();
+        if waits > waited && generation.role == Role::Serving && up {
+            actions.push(Action::Say(format!(
+                "workers of generation {number} die young ({} in a row); the next one in {:.1} s",
+                generation.worker_backoff.streak(),
+                waits.as_secs_f64()
+            )));
+        }
+        if generation.role == Role::Candidate && self.serving != 0 {
+            generation.stillborn += 1;
+            if generation.stillborn > STILLBORN_MAX {
+                self.give_up(number, "its workers died as soon as they were forked", actions);
+            }
+        }
+    }
+
+    fn note_drained(&mut self, now: Duration) {
+        if self.front == Front::Draining {
+            self.leave(now);
+        }
+    }
+
+    fn note_front_death(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let before = self.front;
+        match self.phase {
+            Phase::Starting | Phase::Running => self.front = Front::Absent,
+            _ => self.front = Front::Gone,
+        }
+        let early = match before {
+            Front::Ready { since } | Front::Accepting { since } => {
+                now.saturating_sub(since) < SHORT_LIFE
+            }
+            _ => true,
+        };
+        self.front_backoff.note(now, early);
+        match self.phase {
+            Phase::Draining { .. } => self.leave(now),
+            Phase::Starting if self.front_backoff.streak() >= FRONT_TRIES => {
+                actions.push(Action::Say("the front does not start; see above for why".into()));
+                self.kill_all(1, now, actions);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if !self.is_up() {
+            return;
+        }
+        for generation in self.generations.values_mut() {
+            if generation.role == Role::Candidate {
+                generation.role = Role::Leaving;
+            }
+        }
+        self.phase = Phase::Draining { until: now + self.limits.shutdown_timeout };
+        match self.front {
+            Front::Accepting { .. } => {
+                self.front = Front::Draining;
+                actions.push(Action::Drain);
+            }
+            _ => self.leave(now),
+        }
+    }
+
+    fn note_restart(&mut self, actions: &mut Vec<Action>) {
+        if self.phase != Phase::Running {
+            let why = if self.is_up() { "the server is still starting" } else { "it is stopping" };
+            actions.push(Action::Say(format!("restart ignored: {why}")));
+            return;
+        }
+        for (number, generation) in &mut self.generations {
+            if generation.role == Role::Candidate {
+                generation.role = Role::Leaving;
+                actions.push(Action::Say(format!(
+                    "generation {number} is given up: another restart was asked for"
+                )));
+            }
+        }
+        self.newest += 1;
+        self.generations.insert(self.newest, Generation::new(self.limits.workers));
+        actions.push(Action::Say(format!("generation {} boots", self.newest)));
+    }
+
+    fn note_target(&mut self, more: bool, actions: &mut Vec<Action>) {
+        if !self.is_up() {
+            return;
+        }
+        let most = self.limits.seats / self.limits.threads / 2;
+        let target = self.limits.workers;
+        self.limits.workers =
+            if more { (target + 1).min(most.max(1)) } else { (target - 1).max(1) };
+        if self.limits.workers == target {
+            let bound = if more { "no more" } else { "no fewer" };
+            actions.push(Action::Say(format!("{bound} than {target} workers are possible")));
+        }
+    }
+
+    /// Draining is over: workers and molds are next.
+    pub(super) fn leave(&mut self, now: Duration) {
+        if let Phase::Draining { until } = self.phase {
+            self.phase = Phase::Leaving { until: until.max(now + GRACE / 2) };
+            self.generations.values_mut().for_each(|g| g.role = Role::Leaving);
+        }
+    }
+
+    /// Kills everything there is. The front goes last, so that no reply is lost that was complete.
+    pub(super) fn kill_all(&mut self, code: u8, now: Duration, actions: &mut Vec<Action>) {
+        if self.is_ending() {
+            return;
+        }
+        self.phase = Phase::Killing { until: now + LAST_WAIT, code };
+        for (number, generation) in &mut self.generations {
+            generation.role = Role::Leaving;
+            for (nr, worker) in &mut generation.workers {
+                if !matches!(worker.stage, Stage::Forking | Stage::Killed) {
+                    worker.stage = Stage::Killed;
+                    actions.push(Action::Kill(*number, *nr));
+                }
+            }
+            match generation.mold {
+                Mold::Gone | Mold::Killed => {}
+                Mold::Absent => generation.mold = Mold::Gone,
+                _ => {
+                    generation.mold = Mold::Killed;
+                    actions.push(Action::KillMold(*number));
+                }
+            }
+        }
+        match self.front {
+            Front::Gone | Front::Killed => {}
+            Front::Absent => self.front = Front::Gone,
+            _ => {
+                self.front = Front::Killed;
+                actions.push(Action::KillFront);
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! A world of simulated processes around a plan.
+
+use super::super::*;
+use std::collections::BinaryHeap;
+
+pub(super) const SEATS: u16 = 64;
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// xorshift64*: the same seed, the same world.
+pub(super) struct Luck(u64);
+
+impl Luck {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(super) fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.below(to - from + 1))
+    }
+}
+
+/// What the world brings about later. Processes carry an id, so that what befalls one does not
+/// befall its successor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fate {
+    MoldReady(u64, u64),
+    MoldFails(u64, u64),
+    MoldDies(u64, u64),
+    Forked(u64, u16, u64),
+    WorkerDies(u64, u16, u64),
+    FrontReady(u64),
+    FrontDrained(u64),
+    FrontDies(u64),
+    Chaos,
+}
+
+pub(super) struct SimWorker {
+    pub(super) id: u64,
+    pub(super) seat: u16,
+    /// The mold that was asked for it.
+    pub(super) mold: u64,
+    pub(super) exists: bool,
+    pub(super) born: Duration,
+}
+
+pub(super) struct World {
+    pub(super) luck: Luck,
+    pub(super) state: State,
+    pub(super) now: Duration,
+    pub(super) fates: BinaryHeap<std::cmp::Reverse<(Duration, u64, Fate)>>,
+    pub(super) ids: u64,
+    pub(super) front: Option<u64>,
+    pub(super) accepting: bool,
+    /// Generation → (id, ready).
+    pub(super) molds: BTreeMap<u64, (u64, bool)>,
+    pub(super) workers: BTreeMap<(u64, u16), SimWorker>,
+    pub(super) serving: u64,
+    pub(super) exited: Option<u8>,
+    pub(super) chaos: bool,
+    /// Boots that failed in a row, and when the last one did, by generation.
+    pub(super) failed_boots: BTreeMap<u64, (u32, Duration)>,
+    pub(super) stopping: bool,
+    pub(super) actions: usize,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, workers: u16, threads: u16) -> World {
+        let limits = Limits { workers, threads, seats: SEATS, shutdown_timeout: TIMEOUT };
+        let mut world = World {
+            luck: Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            state: State::new(limits),
+            now: Duration::ZERO,
+            fates: BinaryHeap::new(),
+            ids: 0,
+            front: None,
+            accepting: false,
+            molds: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            serving: 0,
+            exited: None,
+            chaos: false,
+            failed_boots: BTreeMap::new(),
+            stopping: false,
+            actions: 0,
+        };
+        world.tell(Event::Tick);
+        world
+    }
+
+    fn id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    pub(super) fn later(&mut self, after: Duration, fate: Fate) {
+        let id = self.id();
+        self.fates.push(std::cmp::Reverse((self.now + after, id, fate)));
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        let actions = plan(&mut self.state, event.clone(), self.now);
+        assert!(self.exited.is_none() || actions.is_empty(), "after the exit: {actions:?}");
+        self.actions += actions.len();
+        for action in actions {
+            self.act(action);
+        }
+        // What is decided is decided: without an event and at the same time nothing follows.
+        let more = plan(&mut self.state, Event::Tick, self.now);
+        assert!(more.is_empty(), "not settled after {event:?}: {more:?}");
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::StartFront => self.start_front(),
+            Action::Accept => {
+                assert!(self.front.is_some() && self.serving > 0);
+                self.accepting = true;
+            }
+            Action::Drain => {
+                let front = self.front.expect("a front to drain");
+                // One in five clients keeps the front for longer than anyone is patient.
+                let lasts = if self.luck.chance(20) { TIMEOUT * 3 } else { TIMEOUT / 5 };
+                self.later(lasts, Fate::FrontDrained(front));
+            }
+            Action::KillFront => {
+                let front = self.front.expect("a front to kill");
+                self.later(Duration::from_millis(1), Fate::FrontDies(front));
+            }
+            Action::StartMold(generation) => self.start_mold(generation),
+            Action::QuitMold(generation) => {
+                let (id, ready) = self.molds[&generation];
+                assert!(ready && !self.workers.keys().any(|(g, _)| *g == generation));
+                // Some hang in a handler of the app's.
+                if self.luck.chance(80) {
+                    let after = self.luck.millis(1, 500);
+                    self.later(after, Fate::MoldDies(generation, id));
+                }
+            }
+            Action::KillMold(generation) => {
+                let (id, _) = self.molds[&generation];
+                self.later(Duration::from_millis(1), Fate::MoldDies(generation, id));
+            }
+            Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
+            Action::Retire(generation, nr) => {
+                let id = self.workers[&(generation, nr)].id;
+                // Some sit in an endless request.
+                if self.luck.chance(85) {
+                    let after = self.luck.millis(0, 3000);
+                    self.later(after, Fate::WorkerDies(generation, nr, id));
+                }
+            }
+            Action::Kill(generation, nr) => {
+                let id = self.workers[&(generation, nr)].id;
+                self.later(Duration::from_millis(1), Fate::WorkerDies(generation, nr, id));
+            }
+            Action::Serve(generation) => {
+                assert!(self.workers.iter().any(|((g, _), w)| *g == generation && w.exists));
+                assert!(generation > self.serving);
+                self.serving = generation;
+            }
+            Action::Announce | Action::Say(_) => {}
+            Action::Exit(code) => self.exited = Some(code),
+        }
+    }
+
+    fn start_front(&mut self) {
+        assert!(self.front.is_none(), "two fronts");
+        assert!(!self.stopping, "a front while stopping");
+        let id = self.id();
+        self.front = Some(id);
+        self.accepting = false;
+        if self.chaos && self.luck.chance(20) {
+            self.later(Duration::from_millis(2), Fate::FrontDies(id));
+        } else {
+            let after = self.luck.millis(1, 50);
+            self.later(after, Fate::FrontReady(id));
+        }
+    }
+
+    fn start_mold(&mut self, generation: u64) {
+        assert!(!self.molds.contains_key(&generation), "two molds of a generation");
+        assert!(!self.stopping, "a mold while stopping");
+        if let Some((failures, last)) = self.failed_boots.get(&generation) {
+            let least = match failures {
+                0 | 1 => Duration::ZERO,
+                n => Duration::from_millis(100 << (n - 2).min(6)),
+            };
+            // A quiet half minute makes the past forgotten; a slow boot can be as long.
+            assert!(
+                self.now - *last >= least || least > Duration::from_secs(10),
+                "boot {failures} of generation {generation} after {:?}",
+                self.now - *last
+            );
+        }
+        let id = self.id();
+        self.molds.insert(generation, (id, false));
+        let slow = if self.luck.chance(10) { 20_000 } else { 500 };
+        let after = self.luck.millis(1, slow);
+        let fate = match self.luck.below(100) {
+            0..20 if self.chaos => Fate::MoldFails(generation, id),
+            20..30 if self.chaos => Fate::MoldDies(generation, id),
+            _ => Fate::MoldReady(generation, id),
+        };
+        self.later(after, fate);
+    }
+
+    fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
+        let (mold, ready) = self.molds[&generation];
+        assert!(ready, "a fork from a mold that is not ready");
+        let threads = self.state.limits.threads;
+        assert!(seat + threads <= SEATS);
+        for (other, worker) in &self.workers {
+            let apart = worker.seat + threads <= seat || seat + threads <= worker.seat;
+            assert!(apart, "{other:?} and {:?} share a seat", (generation, nr));
+        }
+        assert!(!self.workers.contains_key(&(generation, nr)), "a number twice");
+        let id = self.id();
+        let worker = SimWorker { id, seat, mold, exists: false, born: self.now };
+        self.workers.insert((generation, nr), worker);
+        let staying = self.state.generations[&generation].staying();
+        assert!(staying <= usize::from(self.state.target()), "more workers than wanted");
+        let after = self.luck.millis(1, 20);
+        self.later(after, Fate::Forked(generation, nr, id));
+    }
+
+    fn happen(&mut self, fate: Fate) {
+        match fate {
+            Fate::MoldReady(generation, id) => {
+                if self.molds.get(&generation) == Some(&(id, false)) {
+                    self.molds.insert(generation, (id, true));
+                    self.failed_boots.remove(&generation);
+                    self.tell(Event::MoldReady(generation));
+                }
+            }
+            Fate::MoldFails(generation, id) => {
+                if self.molds.get(&generation) == Some(&(id, false)) {
+                    self.later(Duration::from_millis(1), Fate::MoldDies(generation, id));
+                    self.tell(Event::MoldFailed(generation, "no database".into()));
+                }
+            }
+            Fate::MoldDies(generation, id) => self.mold_dies(generation, id),
+            Fate::Forked(generation, nr, id) => {
+                let worker = self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id);
+                if let Some(worker) = worker {
+                    worker.exists = true;
+                    worker.born = self.now;
+                    if self.chaos && self.luck.chance(10) {
+                        self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+                    }
+                    self.tell(Event::Forked(generation, nr));
+                }
+            }
+            Fate::WorkerDies(generation, nr, id) => {
+                let worker = self.workers.get(&(generation, nr));
+                if let Some(worker) = worker.filter(|w| w.id == id && w.exists) {
+                    let served = self.now - worker.born > Duration::from_millis(50);
+                    self.workers.remove(&(generation, nr));
+                    self.tell(Event::WorkerDied { generation, nr, served });
+                }
+            }
+            Fate::FrontReady(id) if self.front == Some(id) => self.tell(Event::FrontReady),
+            Fate::FrontDrained(id) if self.front == Some(id) => {
+                self.later(Duration::from_millis(1), Fate::FrontDies(id));
+                self.tell(Event::FrontDrained);
+            }
+            Fate::FrontDies(id) if self.front == Some(id) => {
+                self.front = None;
+                self.accepting = false;
+                self.tell(Event::FrontDied);
+            }
+            Fate::FrontReady(_) | Fate::FrontDrained(_) | Fate::FrontDies(_) => {}
+            Fate::Chaos => self.strike(),
+        }
+    }
+
+    fn mold_dies(&mut self, generation: u64, id: u64) {
+        let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
+        if found != id {
+            return;
+        }
+        self.molds.remove(&generation);
+        if !ready {
+            let entry = self.failed_boots.entry(generation).or_insert((0, self.now));
+            *entry = (entry.0 + 1, self.now);
+        }
+        // Those it was forking never come to be.
+        self.workers.retain(|_, worker| worker.exists || worker.mold != id);
+        self.tell(Event::MoldDied(generation, "signal 9".into()));
+    }
+
+    /// One blow, and perhaps a storm of them.
+    fn strike(&mut self) {
+        if !self.chaos || self.exited.is_some() {
+            return;
+        }
+        let blows = if self.luck.chance(5) { 30 } else { 1 };
+        for _ in 0..blows {
+            let kind = self.luck.below(12);
+            match kind {
+                0..=5 => {
+                    let living: Vec<_> = self
+                        .workers
+                        .iter()
+                        .filter(|(_, w)| w.exists)
+                        .map(|(k, w)| (*k, w.id))
+                        .collect();
+                    if !living.is_empty() {
+                        let ((generation, nr), id) =
+                            living[self.luck.below(living.len() as u64) as usize];
+                        self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+                    }
+                }
+                6 | 7 => {
+                    let molds: Vec<_> = self.molds.iter().map(|(g, (id, _))| (*g, *id)).collect();
+                    if !molds.is_empty() {
+                        let (generation, id) = molds[self.luck.below(molds.len() as u64) as usize];
+                        self.later(Duration::ZERO, Fate::MoldDies(generation, id));
+                    }
+                }
+                8 => {
+                    if let Some(id) = self.front {
+                        self.later(Duration::ZERO, Fate::FrontDies(id));
+                    }
+                }
+                9 => self.tell(Event::Restart),
+                10 => self.tell(Event::More),
+                _ => self.tell(Event::Fewer),
+            }
+        }
+        let after = self.luck.millis(1, 3000);
+        self.later(after, Fate::Chaos);
+    }
+
+    /// Lets the world turn until `end`, as the supervisor's loop would see it.
+    fn turn(&mut self, end: Duration) {
+        while self.exited.is_none() {
+            let due = self.state.deadline(self.now);
+            let fate = self.fates.peek().map(|next| next.0.0);
+            let next = due.into_iter().chain(fate).min();
+            let Some(next) = next.filter(|at| *at <= end) else { break };
+            assert!(next >= self.now, "time runs backwards");
+            self.now = next;
+            if fate == Some(next) {
+                if let Some(std::cmp::Reverse((_, _, fate))) = self.fates.pop() {
+                    self.happen(fate);
+                }
+            } else {
+                self.tell(Event::Tick);
+            }
+        }
+        if self.exited.is_none() {
+            self.now = end;
+        }
+    }
+
+    pub(super) fn turn_for(&mut self, time: Duration) {
+        self.turn(self.now + time);
+    }
+
+    pub(super) fn existing(&self, generation: u64) -> usize {
+        self.workers.iter().filter(|((g, _), w)| *g == generation && w.exists).count()
+    }
+
+    /// What holds once the bad luck is over.
+    pub(super) fn assert_calm(&self, seed: u64) {
+        let target = usize::from(self.state.target());
+        assert_eq!(self.existing(self.serving), target, "seed {seed}: workers that serve");
+        assert_eq!(self.workers.len(), target, "seed {seed}: all workers");
+        assert!(self.front.is_some() && self.accepting, "seed {seed}: the front accepts");
+        let molds: Vec<_> = self.molds.keys().copied().collect();
+        assert_eq!(molds, [self.serving], "seed {seed}: molds");
+    }
+
+    pub(super) fn stop(&mut self, event: Event) {
+        self.chaos = false;
+        self.stopping = true;
+        self.tell(event);
+    }
+}

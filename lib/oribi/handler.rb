@@ -1,0 +1,190 @@
+# frozen_string_literal: true
+
+require "json"
+require "socket"
+require "stringio"
+require "oribi/binary"
+require "oribi/mold"
+
+module Oribi
+  # Serves an app that is loaded in a Ruby already: `rackup -s Oribi`, `Rack::Handler::Oribi.run`.
+  #
+  # The calling process forks the mold, which keeps the app, starts the supervisor, and then only
+  # waits: signals go on to the supervisor, orphans are reaped, and the supervisor's exit status
+  # becomes its own.
+  class Handler
+    # How this process was started: generation 2 is the same once more. Read when the file is
+    # loaded, before anybody has renamed the process or changed the directory.
+    ARGV_OF_PROCESS = File.read("/proc/self/cmdline").split("\0").freeze
+    DIRECTORY = Dir.pwd.freeze
+    FORWARDED = %w[TERM INT QUIT HUP USR1 USR2 TTIN TTOU].freeze
+    # What the processes of a dead supervisor need to notice and to end.
+    LAST_WAIT = 1.0
+    private_constant :ARGV_OF_PROCESS, :DIRECTORY, :FORWARDED, :LAST_WAIT
+
+    class << self
+      # Serves `app` until the server ends. Returns when it ended well, exits with its status when
+      # it did not.
+      def run(app, **options)
+        return Mold.join(Mold.inherited_socket, app) if ENV["ORIBI_MOLD"]
+
+        status = new(app, options).run
+        exit(status) unless status.zero?
+      rescue Error => error
+        abort "oribi: #{error.message}"
+      end
+
+      # For `rackup -h`.
+      def valid_options
+        settable.to_h { |option| ["#{option['name']}=#{option['metavar']}", option["doc"]] }
+      end
+
+      # The server's options, from the binary's one table.
+      def options_table
+        @options_table ||= JSON.parse(IO.popen([Binary.path, "options"], &:read))
+      end
+
+      # Rack's options as a command line of the server: Host and Port, and ours in any spelling
+      # (`workers`, `Workers`, `front-threads`, `FrontThreads`).
+      def command_line(options)
+        given = options.to_h { |name, value| [plain(name), value] }
+        line = settable.flat_map do |option|
+          value = given[plain(option["name"])]
+          next [] if value.nil? || %w[bind port].include?(option["name"])
+
+          ["--#{option['flag']}=#{value}"]
+        end
+        line + addresses(given)
+      end
+
+      private
+
+      # `config` is Rack's word for the rackup file.
+      def settable = options_table.select { |option| option["in_file"] }
+
+      def plain(name) = name.to_s.delete("_-").downcase
+
+      def addresses(given)
+        return Array(given["bind"]).map { |address| "--bind=#{address}" } if given["bind"]
+
+        host = given["host"].to_s
+        return ["--bind=#{host}"] if host.start_with?("unix://", "tcp://")
+
+        host = "127.0.0.1" if host.empty?
+        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
+        ["--bind=tcp://#{host}:#{given['port'] || 9292}"]
+      end
+    end
+
+    def initialize(app, options)
+      @app = app
+      @options = options
+      @line = self.class.command_line(options)
+      require "oribi/native"
+    rescue LoadError => error
+      raise Error, "the extension does not load: #{error.message}: build it again"
+    end
+
+    # Returns the supervisor's exit status, as a shell would see it.
+    def run
+      Native.subreaper!
+      @inbox, @outbox = IO.pipe
+      before = catch_signals
+      ours, theirs = UNIXSocket.pair(:SEQPACKET)
+      fork_mold(ours, theirs)
+      ours.close
+      @supervisor = start_supervisor(theirs)
+      theirs.close
+      wait_for_supervisor
+    ensure
+      before&.each { |signal, handler| trap(signal, handler || "DEFAULT") }
+    end
+
+    private
+
+    def catch_signals
+      before = FORWARDED.to_h do |signal|
+        [signal, trap(signal) { @outbox.write_nonblock("#{signal}\n", exception: false) }]
+      end
+      before["CHLD"] = trap("CHLD") { @outbox.write_nonblock("CHLD\n", exception: false) }
+      before
+    end
+
+    def fork_mold(ours, theirs)
+      $stdout.flush
+      $stderr.flush
+      Process.fork do
+        [theirs, @inbox, @outbox].each(&:close)
+        trap("CHLD", "DEFAULT")
+        Mold.join(ours, @app)
+      end
+    end
+
+    # In a process group of its own, so that what a terminal sends to its foreground group arrives
+    # once: from here.
+    def start_supervisor(socket)
+      command = { "argv" => ARGV_OF_PROCESS, "directory" => directory }
+      environment = Binary.environment.merge(
+        "ORIBI_JOIN" => socket.fileno.to_s, "ORIBI_CALLER" => Process.pid.to_s,
+        "ORIBI_COMMAND" => JSON.generate(command)
+      )
+      Process.spawn(environment, [Binary.path, Binary::TITLE], *@line,
+                    socket.fileno => socket.fileno, pgroup: true)
+    end
+
+    # A daemon has left its directory before the handler was loaded.
+    def directory
+      left = @options[:daemonize] && ENV.fetch("PWD", nil)
+      left && File.directory?(left) ? left : DIRECTORY
+    end
+
+    def wait_for_supervisor
+      status = nil
+      while status.nil?
+        signal = @inbox.gets.chomp
+        if signal == "CHLD"
+          status = reap
+        else
+          forward(signal)
+        end
+      end
+      reap_the_rest
+      status.exited? ? status.exitstatus : 128 + status.termsig
+    end
+
+    def forward(signal)
+      Process.kill(signal, @supervisor)
+    rescue Errno::ESRCH
+      # It has just ended; CHLD follows.
+    end
+
+    # Collects every child that has ended, orphans included; the supervisor's status if it was
+    # among them.
+    def reap
+      found = nil
+      while (pid, status = Process.wait2(-1, Process::WNOHANG))
+        found = status if pid == @supervisor
+      end
+      found
+    rescue Errno::ECHILD
+      found
+    end
+
+    def reap_the_rest
+      deadline = Mold.now + LAST_WAIT
+      loop do
+        reap
+        left = deadline - Mold.now
+        break if left <= 0 || no_children?
+
+        @inbox.gets if @inbox.wait_readable(left)
+      end
+    end
+
+    def no_children?
+      File.read("/proc/self/task/#{Process.pid}/children").empty?
+    rescue SystemCallError
+      false
+    end
+  end
+end

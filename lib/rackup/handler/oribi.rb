@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+require "oribi/handler"
+
+module Rackup
+  module Handler
+    # `rackup -s Oribi` with Rack 3.
+    Oribi = ::Oribi::Handler
+    register :oribi, Oribi if respond_to?(:register)
+  end
+end
