@@ -43,7 +43,8 @@ impl Queue {
     fn entry(&self, position: u64) -> Entry {
         let entry = self.ring[position as usize % RING].load(Acquire);
         match (entry >> 16).cmp(&(position + 1)) {
-            std::cmp::Ordering::Equal => Entry::Slot(entry as u32 & 0xffff),
+            // Masked: a hostile worker could have written anything.
+            std::cmp::Ordering::Equal => Entry::Slot(entry as u32 & (SLOTS as u32 - 1)),
             std::cmp::Ordering::Less => Entry::Hole,
             std::cmp::Ordering::Greater => Entry::Gone,
         }
@@ -73,10 +74,13 @@ impl Board {
         let queue = &self.queue;
         let position = loop {
             let tail = queue.tail.load(Relaxed);
-            if tail - queue.head.load(Acquire) >= RING as u64 {
+            // Other front threads may have put, and workers taken, since `tail` was read: then it
+            // lies below the head, and the swap fails.
+            let remembered = || tail.saturating_sub(queue.head.load(Acquire));
+            if remembered() >= RING as u64 {
                 // The head is only a hint; looking for a waiting request moves it on.
                 self.first_waiting();
-                if tail - queue.head.load(Acquire) >= RING as u64 {
+                if remembered() >= RING as u64 {
                     return Err(Full);
                 }
             }

@@ -107,6 +107,8 @@ impl Board {
         // Positions the dead front had handed out but not published will never be.
         self.queue.head.store(self.queue.tail.load(Acquire), Release);
         self.fronts.iter().for_each(|front| front.awake());
+        // As in `settle_seats`: seats it has claimed but not rung are woken in its place.
+        self.ring_claimed();
     }
 
     /// True when every slot is FREE.

@@ -1,6 +1,8 @@
 //! Sleeping and waking: no request waits while a seat that could take it sleeps.
 
 use crate::kit::*;
+use wire::State;
+use wire::sync::Ordering::*;
 
 /// Announce, fence, look again, sleep against publish, fence, look for sleepers, wake. Needs the
 /// fences of `arm` and of `ring_one`.
@@ -25,5 +27,51 @@ fn two_puts_reach_two_sleepers() {
         world.put(1, 2);
         let [first, second] = seats.map(|seat| seat.join().unwrap().unwrap().slot);
         assert_ne!(first, second);
+    });
+}
+
+/// A seat that keeps a wake to itself leaves a request waiting beside an idle seat: the model
+/// finds it, so the rule of passing on is needed.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wake_kept_is_a_wake_lost() {
+    explore(2, || {
+        let world = World::new(2);
+        world.selfish.store(true, std::sync::atomic::Ordering::SeqCst);
+        let seats = [one_request(&world, 0, 1), one_request(&world, 1, 1)];
+        world.put(0, 1);
+        world.put(1, 2);
+        seats.map(|seat| seat.join().unwrap());
+    });
+}
+
+/// A seat that is told to leave while it lies down does not oversleep it.
+#[test]
+fn retirement_reaches_a_seat_that_lies_down() {
+    explore(4, || {
+        let world = World::new(1);
+        let seat = worker(&world, 0, 1);
+        world.dismiss();
+        seat.join().unwrap();
+    });
+}
+
+/// A request that is put around a switch is taken by the old generation before it or by the new
+/// one after it; no seat of the serving generation sleeps through.
+#[test]
+fn a_switch_reaches_the_sleepers() {
+    explore(2, || {
+        let world = World::new(1);
+        let old = worker(&world, 0, 1);
+        let new = worker(&world, 1, 2);
+        let front = thread(&world, |world| {
+            world.put(0, 1);
+        });
+        world.board.header.serving.store(2, Release);
+        world.board.ring_all();
+        front.join().unwrap();
+        old.join().unwrap();
+        new.join().unwrap();
+        assert_eq!(world.state(0), State::Done);
     });
 }

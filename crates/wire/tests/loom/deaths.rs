@@ -92,3 +92,44 @@ fn a_worker_dies_before_a_sleeping_front() {
         world.all_settled(1);
     });
 }
+
+/// A front dies while it fills, puts, rings, cancels, looks at replies and frees. The next front
+/// finds every slot again, and the worker that slept through it wakes for the next request.
+#[test]
+fn a_front_dies_beside_a_worker() {
+    explore_deaths(1, |death| {
+        let world = World::new(1);
+        let seat = worker_for_ever(&world);
+        let front = thread(&world, move |world| {
+            death.strikes(|| {
+                let first = world.put(0, 1);
+                let second = world.put(1, 2);
+                for (slot, position) in [(0, first), (1, second)] {
+                    if world.board.cancel(slot, position) {
+                        world.free(slot);
+                    }
+                }
+                world.sweep();
+            });
+        });
+        front.join().unwrap();
+        world.board.settle_front();
+        let mut waits = 0;
+        while waits == 0 {
+            world.sweep();
+            if world.state(0) == State::Free {
+                world.put(0, 3);
+                waits = 1;
+            } else {
+                world.front_turn(|slot| world.free_done(slot));
+            }
+        }
+        while !world.board.all_free() {
+            world.front_turn(|slot| world.free_done(slot));
+        }
+        world.dismiss();
+        seat.join().unwrap();
+        world.all_settled(1);
+        assert_eq!(world.begun[2].load(std::sync::atomic::Ordering::SeqCst), 1);
+    });
+}

@@ -18,6 +18,8 @@ pub struct World {
     open: AtomicU32,
     /// How often each request was begun.
     pub begun: [AtomicU32; 4],
+    /// Seats break the rule of passing wakes on.
+    pub selfish: AtomicBool,
 }
 
 impl World {
@@ -31,6 +33,7 @@ impl World {
             eventfd: Event::default(),
             open: AtomicU32::new(requests),
             begun: Default::default(),
+            selfish: AtomicBool::default(),
         })
     }
 
@@ -99,6 +102,18 @@ impl World {
         bell.drain(look);
     }
 
+    /// A new front's start: looks at what was noted, and frees what is DONE for nobody.
+    pub fn sweep(&self) {
+        self.board.fronts[0].drain(|slot| self.free_done(slot));
+    }
+
+    /// Front: a slot was noted; frees it if its reply is complete.
+    pub fn free_done(&self, slot: u32) {
+        if self.state(slot) == State::Done {
+            self.free(slot);
+        }
+    }
+
     pub fn state(&self, slot: u32) -> State {
         self.board.slots[slot as usize].word().state
     }
@@ -147,12 +162,15 @@ impl Seat<'_> {
             let board = &self.world.board;
             let seat = &board.seats[self.index as usize];
             seat.prepare();
-            board.bells.arm(self.index, Rank::Idle);
+            let serves = board.header.serving.load(Relaxed) == self.generation;
+            if serves {
+                board.bells.arm(self.index, Rank::Idle);
+            }
             let mut claim = self.look();
             if claim.is_none() && seat.retire.load(Relaxed) == 0 {
                 seat.sleep(None);
             }
-            let owes_wake = !board.bells.disarm(self.index, Rank::Idle);
+            let owes_wake = serves && !board.bells.disarm(self.index, Rank::Idle);
             if claim.is_none() {
                 claim = self.look();
             }
@@ -171,7 +189,7 @@ impl Seat<'_> {
 
     /// A wake that was meant for this seat goes to the next one if something still waits.
     pub fn pass_wake_on(&self) {
-        if self.world.board.first_waiting().is_some() {
+        if !self.world.selfish.load(SeqCst) && self.world.board.first_waiting().is_some() {
             self.world.board.ring_one();
         }
     }
@@ -198,13 +216,23 @@ pub fn one_request(world: &Arc<World>, index: u16, generation: u64) -> JoinHandl
     })
 }
 
-/// A worker that takes requests until it is told to leave.
+/// A worker that takes requests until every one has met its end.
 pub fn worker(world: &Arc<World>, index: u16, generation: u64) -> JoinHandle<()> {
     thread(world, move |world| {
         while let Some(claim) = (Seat { world, index, generation }).next() {
             world.run(claim);
             world.finish(claim);
             world.closed();
+        }
+    })
+}
+
+/// A worker that takes requests until the model dismisses it.
+pub fn worker_for_ever(world: &Arc<World>) -> JoinHandle<()> {
+    thread(world, move |world| {
+        while let Some(claim) = (Seat { world, index: 0, generation: 1 }).next() {
+            world.run(claim);
+            world.finish(claim);
         }
     })
 }

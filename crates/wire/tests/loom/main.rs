@@ -8,3 +8,4 @@ mod kit;
 mod bells;
 mod claims;
 mod deaths;
+mod reply;
