@@ -85,10 +85,12 @@ impl Seat {
             return Next::Request;
         }
         self.lie_down();
-        if !self.leaving() && self.try_take() {
+        // What was written before an earlier ring, which lying down forgets, is seen from here on.
+        let leaving = self.leaving();
+        if leaving || self.try_take() {
             let owes_wake = self.get_up();
             self.pass_wake_on(owes_wake);
-            return Next::Request;
+            return if leaving { Next::Leave } else { Next::Request };
         }
         Next::Sleep
     }
