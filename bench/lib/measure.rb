@@ -27,13 +27,17 @@ module Bench
       cell if cell && !cell[:error] && cell[:failures].to_i.zero?
     end
 
-    # A running server for the block, ended whatever happens in it.
+    # A running server for the block, ended whatever happens in it. The block's Hash comes back,
+    # with `:unclean` if the server did not end as it should.
     def with(stack, **options)
       running = Running.new(stack, env: @env)
-      running.start(**options)
-      yield running
-    ensure
-      running&.stop
+      begin
+        running.start(**options)
+        cell = yield running
+      ensure
+        complaints = running.stop
+      end
+      complaints.empty? ? cell : cell.merge(unclean: complaints)
     end
 
     def seconds(row)

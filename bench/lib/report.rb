@@ -35,7 +35,7 @@ module Bench
       parts << "failures #{counted.sum}" if counted.any?
       parts << "#{cells.size - sound.size} of #{cells.size} rounds void" if sound.size < cells.size
       @out.puts "  #{name.to_s.ljust(8)} #{parts.join("  ")}"
-      cells.filter_map { |cell| cell[:error] }.uniq.each do |error|
+      cells.flat_map { |cell| [cell[:error], *cell[:unclean]].compact }.uniq.each do |error|
         @out.puts error.gsub(/^/, " " * 11)
       end
     end

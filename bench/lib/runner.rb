@@ -44,12 +44,12 @@ module Bench
       end
       progress nil
       verdicts = row.checks.map { |check| verdict(check, rounds) }
-      # A failed request in our own cells is a miss of its own, whatever the speed.
+      # What fails in our own cells is a miss of its own, whatever the speed.
       verdicts << failures(row, rounds)
-      @report.row(row, rounds, verdicts.compact)
+      @report.row(row, rounds, verdicts)
       { name: row.name, title: row.title, seconds: @measure.seconds(row),
         rounds: rounds.map { |cells| cells.transform_values { |cell| cell.except(:samples) } },
-        checks: verdicts.compact }
+        checks: verdicts }
     end
 
     def verdict(check, rounds)
@@ -79,10 +79,8 @@ module Bench
     def failures(row, rounds)
       ours = row.contenders.select { |_, contender| contender.stack.kind == :oribi }.keys
       cells = rounds.flat_map { |round| round.values_at(*ours) }
-      return if cells.none? { |cell| cell[:failures] || cell[:error] }
-
-      failed = cells.sum { |cell| cell[:error] ? 1 : cell[:failures].to_i }
-      { label: "oribi: failed requests, or rounds without an answer", measured: failed.to_f,
+      failed = cells.sum { |cell| cell[:failures].to_i + [*cell[:error], *cell[:unclean]].size }
+      { label: "oribi: failed requests, starts and ends", measured: failed.to_f,
         target: "at most 0", verdict: failed.zero? ? "ok" : "missed" }
     end
 

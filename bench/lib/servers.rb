@@ -59,14 +59,16 @@ module Bench
       ProcTree.of(@roots).map(&:pid)
     end
 
+    # Ends the stack and says what was not as it should be: nothing, one hopes.
     def stop
       pids = processes
       # nginx first: it is the client of the other.
-      @roots.reverse_each { |pid| end_process(pid) }
-      # What is left of the tree would disturb the next cell, and would be a bug to hear about.
+      complaints = @roots.reverse.filter_map { |pid| end_process(pid) }
+      # What is left of the tree would disturb the next cell, and is a bug to hear about.
       left = pids.select { |pid| ProcTree.alive?(pid) && !gone_soon?(pid) }
       left.each { |pid| signal("KILL", pid) }
-      warn "#{@stack}: left behind and killed: #{left.join(", ")}" if left.any?
+      complaints << "#{left.size} processes were left behind" if left.any? && complaints.empty?
+      complaints
     ensure
       FileUtils.remove_entry(@dir)
     end
@@ -107,13 +109,14 @@ module Bench
     end
 
     def end_process(pid)
+      title = ProcTree.title(pid)[/\S+ \S+/]
       signal("TERM", pid)
       deadline = clock + STOP_WITHIN
       until reaped?(pid)
         if clock > deadline
-          warn "#{@stack}: did not end within #{STOP_WITHIN} s of TERM"
           signal("KILL", pid)
-          return Process.wait(pid)
+          Process.wait(pid)
+          return "#{title} did not end within #{STOP_WITHIN} s of TERM"
         end
         sleep 0.01
       end
