@@ -1,0 +1,172 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "helper"
+
+module Helper
+  # A server that a test has started, and everything it has ever been seen to consist of.
+  class Server
+    attr_reader :pid, :directory, :status
+
+    APP = <<~'RUBY'
+      require "uri"
+      raise "no database here" if File.exist?(File.join(__dir__, "broken"))
+
+      use Rack::Lint
+      run(lambda do |env|
+        # A request that lasts until the test says so.
+        File.read(File.join(__dir__, "fifo")) if env["PATH_INFO"] == "/hold"
+        [200, { "content-type" => "text/plain" }, ["#{Process.pid} #{env['PATH_INFO']}"]]
+      end)
+    RUBY
+
+    # `how` is :oribi or :rackup; arguments are words of the command line.
+    def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {})
+      @how = how
+      @directory = Dir.mktmpdir("oribi-test")
+      File.write(File.join(@directory, "config.ru"), app)
+      files.each { |name, text| File.write(File.join(@directory, name), text) }
+      File.mkfifo(File.join(@directory, "fifo"))
+      @log = File.join(@directory, "log")
+      @seen = {}
+      @pid = Process.spawn({ "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env), *command(bind, arguments),
+                           chdir: @directory, in: File::NULL, out: @log, err: [:child, :out])
+    end
+
+    def log = File.read(@log)
+
+    # Waits until it serves; its first TCP port, if it has any.
+    def ready
+      Helper.wait_until("the server serves; its log: #{log}") do
+        raise Minitest::Assertion, "it ended instead: #{log}" if ended?
+
+        log[/^oribi: listening on .*\n(?:.*\n)*?oribi: \d+ workers? of/]
+      end
+      @port = log[%r{listening on http://\S+:(\d+)$}, 1]&.to_i
+      self
+    end
+
+    def ended?
+      return true if @status
+
+      _, @status = Process.wait2(@pid, Process::WNOHANG)
+      !@status.nil?
+    end
+
+    # How it ended: an exit code, or the number of a signal as a String.
+    def wait(within: PATIENCE)
+      Helper.wait_until("the server ends; its log: #{log}", within: within) { ended? }
+      @status.signaled? ? "signal #{@status.termsig}" : @status.exitstatus
+    end
+
+    def signal(name) = Process.kill(name, @pid)
+
+    def get(path = "/", timeout: PATIENCE)
+      Net::HTTP.start("127.0.0.1", @port, open_timeout: timeout, read_timeout: timeout) do |http|
+        http.get(path).body
+      end
+    end
+
+    # Starts a request that lasts until `release`; the pid of the worker that has it.
+    def hold
+      @held = Thread.new { get("/hold") }
+      @held.report_on_exception = false
+      # Opening a fifo to write succeeds once the app has it open to read.
+      @fifo = Helper.wait_until("the app holds a request") do
+        File.open(File.join(@directory, "fifo"), File::WRONLY | File::NONBLOCK)
+      rescue Errno::ENXIO
+        nil
+      end
+    end
+
+    def release
+      @fifo.close
+      @held.value
+    end
+
+    # All of it, in order, noted for `left_over`.
+    def tree
+      Helper.family(@pid).each { |entry| @seen[[entry.pid, entry.start]] = entry }
+    end
+
+    def find(role, **wanted)
+      tree.select { |e| e.role == role && wanted.all? { |name, value| e[name] == value || e.send(name) == value } }
+    end
+
+    def one(role, **wanted)
+      Helper.wait_until("one #{role} #{wanted}: #{print_tree}") do
+        found = find(role, **wanted)
+        found.first if found.size == 1
+      end
+    end
+
+    # Workers of a generation, once there are that many.
+    def workers(count, generation: 1)
+      Helper.wait_until("#{count} workers of generation #{generation}") do
+        found = find("worker").select { |worker| worker.generation == generation }
+        found if found.size == count && found.none? { |worker| worker.state == "Z" }
+      end
+    end
+
+    # The tree as people draw it.
+    def print_tree(step = nil)
+      all = tree
+      depth = Hash.new(0)
+      lines = all.map do |entry|
+        depth[entry.pid] = depth[entry.parent] + 1
+        format("    %<pid>7d %<state>s %<indent>s%<title>s", pid: entry.pid, state: entry.state,
+               indent: "  " * (depth[entry.pid] - 1), title: entry.title[0, 70])
+      end
+      puts "  #{@how}: #{step}", lines if step
+      lines.join("\n")
+    end
+
+    # What has been seen and is still there, zombies included.
+    def left_over
+      tree
+      ended?
+      adopt_orphans
+      @seen.values.select { |entry| entry.same?(Helper.process(entry.pid)) }
+    end
+
+    # Ends what a failed test has left.
+    def clean_up
+      left_over.each { |entry| kill(entry.pid) }
+      Helper.wait_until("everything killed is gone") { left_over.empty? }
+    ensure
+      FileUtils.remove_entry(@directory)
+    end
+
+    private
+
+    # Orphans of the server are this process's children (`subreaper!`), and its to reap.
+    def adopt_orphans
+      mine = Helper.all_processes.select { |entry| entry.parent == Process.pid && entry.pid != @pid }
+      mine.each do |entry|
+        known = @seen.key?([entry.pid, entry.start])
+        @seen[[entry.pid, entry.start]] ||= entry if entry.role
+        Process.wait(entry.pid, Process::WNOHANG) if known || entry.role
+      end
+    end
+
+    def kill(pid)
+      Process.kill("KILL", pid)
+    rescue Errno::ESRCH
+      nil
+    end
+
+    def command(bind, arguments)
+      case @how
+      when :oribi
+        # Not through a shell or a wrapper: this is the pid a service manager sees.
+        [RbConfig.ruby, File.join(ROOT, "exe/oribi"), *(bind && ["-b", bind]), *arguments]
+      when :rackup
+        words = arguments.each_slice(2).flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }
+        rackup = Gem.bin_path(rackup_gem, "rackup")
+        [RbConfig.ruby, rackup, "-s", "Oribi", "-O", "bind=#{bind}", *words, "config.ru"]
+      end
+    end
+
+    def rackup_gem = Gem::Specification.any? { |gem| gem.name == "rackup" } ? "rackup" : "rack"
+  end
+end
