@@ -56,7 +56,7 @@ module MagTag
       {
         "pid" => Process.pid,
         "parent" => Process.ppid,
-        "title" => $PROGRAM_NAME,
+        "title" => title,
         "pages answered here" => @answered,
         "application loaded" => @started.strftime("%F %T %z"),
         "resident memory" => memory,
@@ -80,6 +80,13 @@ module MagTag
         "Sinatra" => Sinatra::VERSION,
         "SQLite" => SQLite3::SQLITE_VERSION
       }
+    end
+
+    # As ps shows it; servers rename their processes.
+    def title
+      File.read("/proc/self/cmdline").tr("\0", " ").strip
+    rescue SystemCallError
+      $PROGRAM_NAME
     end
 
     def memory
