@@ -133,11 +133,13 @@ impl Board {
     }
 
     /// Wakes every seat that is not armed, in place of a dead process that may have claimed a bit
-    /// and died before it rang. The armed ones anybody can still wake.
+    /// and died before it rang, or even within `ring` after its swap: so the word does not tell
+    /// who sleeps. The armed ones anybody can still wake.
     pub(crate) fn ring_claimed(&self) {
         for (index, seat) in self.seats[..self.seats_used()].iter().enumerate() {
             if self.bells.armed_in(index / 64) >> (index % 64) & 1 == 0 {
-                seat.ring();
+                seat.word.swap(RUNG, AcqRel);
+                futex_wake(&seat.word);
             }
         }
     }

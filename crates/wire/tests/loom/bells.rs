@@ -1,6 +1,9 @@
 //! Sleeping and waking: no request waits while a seat that could take it sleeps.
 
+use crate::crew::Crew;
 use crate::kit::*;
+use loom::sync::Mutex;
+use std::sync::Arc;
 use wire::State;
 use wire::sync::Ordering::*;
 
@@ -41,7 +44,9 @@ fn a_wake_kept_is_a_wake_lost() {
         let seats = [one_request(&world, 0, 1), one_request(&world, 1, 1)];
         world.put(0, 1);
         world.put(1, 2);
-        seats.map(|seat| seat.join().unwrap());
+        for seat in seats {
+            seat.join().unwrap();
+        }
     });
 }
 
@@ -74,4 +79,52 @@ fn a_switch_reaches_the_sleepers() {
         new.join().unwrap();
         assert_eq!(world.state(0), State::Done);
     });
+}
+
+/// Two threads of one process, as `worker::Seat` plays them on the real `Crew`: the first that
+/// takes makes the other the one to be woken, so that both are busy with a request each.
+#[test]
+fn a_sibling_is_armed_when_its_process_gets_busy() {
+    explore(2, || {
+        let world = World::new(2);
+        let process = Arc::new((Crew::default(), Mutex::new(())));
+        let seats = [0, 1].map(|index| {
+            let process = process.clone();
+            thread(&world, move |world| one_request_of_a_crew(world, &process, index))
+        });
+        world.put(0, 1);
+        world.put(1, 2);
+        for seat in seats {
+            seat.join().unwrap();
+        }
+    });
+}
+
+/// `worker::Seat::turn` and `sleep` until one request is taken, which then lasts for ever. The
+/// lock is the interpreter's. Whoever takes gets up first and then says that it is busy: the other
+/// way round it would keep the announcement that its sibling needs.
+fn one_request_of_a_crew(world: &World, (crew, interpreter): &(Crew, Mutex<()>), index: u16) {
+    let board = &world.board;
+    let pass_on = |owed: bool| {
+        if owed && board.first_waiting().is_some() {
+            board.ring_one();
+        }
+    };
+    loop {
+        let guard = interpreter.lock().unwrap();
+        board.seats[index as usize].prepare();
+        crew.lie_down(board, index);
+        if board.take(index, 1).is_some() {
+            let owed = crew.get_up(board, index);
+            return pass_on(crew.begun(board) || owed);
+        }
+        drop(guard);
+        board.seats[index as usize].sleep(None);
+        let _guard = interpreter.lock().unwrap();
+        let owed = crew.get_up(board, index);
+        if board.take(index, 1).is_some() {
+            return pass_on(crew.begun(board) || owed);
+        }
+        pass_on(owed);
+    }
 }

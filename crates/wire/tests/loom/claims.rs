@@ -3,8 +3,8 @@
 use crate::kit::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use wire::Claim;
 use wire::sync::Ordering::*;
-use wire::{Claim, State};
 
 /// Takes until nothing is left, as a worker of generation 1 on seat `owner`.
 fn take_all(world: &World, owner: u16) -> Vec<Claim> {
@@ -174,16 +174,14 @@ fn a_front_is_settled_while_a_worker_completes() {
 fn the_ring_goes_round() {
     explore(2, || {
         let world = World::new(0);
-        let other = thread(&world, |world| world.board.take(1, 1).is_some());
-        let mut taken = 0;
-        for _ in 0..=wire::layout::RING {
+        let put_and_cancel = || {
             world.fill(0, 1);
             let position = world.board.put(0).expect("the ring is not full");
-            if !world.board.cancel(0, position) {
-                taken += 1;
-                break;
-            }
-        }
-        assert_eq!(u32::from(other.join().unwrap()), taken);
+            world.board.cancel(0, position)
+        };
+        assert!((0..wire::layout::RING).all(|_| put_and_cancel()));
+        let other = thread(&world, |world| world.board.take(1, 1).is_some());
+        let taken = !put_and_cancel();
+        assert_eq!(other.join().unwrap(), taken);
     });
 }

@@ -3,6 +3,8 @@
 //! `docs/proofs.md` says what each model shows; `mutants.sh` shows that the models bite.
 #![cfg(loom)]
 
+#[path = "../../../worker/src/crew.rs"]
+mod crew;
 mod kit;
 
 mod bells;

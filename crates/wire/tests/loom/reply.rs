@@ -112,6 +112,8 @@ fn two_completions_reach_a_sleeping_front() {
                 }
             });
         }
-        seats.map(|seat| seat.join().unwrap());
+        for seat in seats {
+            seat.join().unwrap();
+        }
     });
 }
