@@ -8,7 +8,7 @@ use crate::relay::{self, ReplyBody};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{CONTENT_LENGTH, EXPECT};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -19,8 +19,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::now_ns;
+
+/// How long the body of a refused request is read on.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// What all connections of a listener have in common: our own address, for requests without Host.
 pub struct Home {
@@ -80,9 +84,10 @@ where
         owner.used.store(true, Relaxed);
         answer(request, owner.clone())
     });
-    let mut connection = pin!(
-        http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service)
-    );
+    // Head and body in one buffer and one write. Not `pipeline_flush`, which does the same and more:
+    // it holds answers back while bytes of the next request, be it a stray line end, lie there.
+    let mut connection =
+        pin!(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
     let mut begins = pin!(drain.begins());
     let mut listening = false;
     let finished = poll_fn(|context| {
@@ -125,11 +130,18 @@ async fn answer(
         let declared = head.headers.get(CONTENT_LENGTH);
         let declared = declared.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
         if declared.is_some_and(|length| length > BODY_MAX as u64) {
+            // A client that waits for `100 Continue` gets none and sends nothing.
+            if !head.headers.contains_key(EXPECT) {
+                discard(body);
+            }
             return Ok(Refusal::BodyTooLarge.response());
         }
         match collect(body).await? {
-            Some(body) => body,
-            None => return Ok(Refusal::BodyTooLarge.response()),
+            Ok(body) => body,
+            Err(rest) => {
+                discard(rest);
+                return Ok(Refusal::BodyTooLarge.response());
+            }
         }
     };
     match admit::admit(&head, &body, &peer) {
@@ -138,16 +150,24 @@ async fn answer(
     }
 }
 
-/// The whole body, so that a slow uploader holds no slot; None when it is too long.
-async fn collect(mut body: Incoming) -> Result<Option<Bytes>, hyper::Error> {
+/// The whole body, so that a slow uploader holds no slot; its rest when it is too long.
+async fn collect(mut body: Incoming) -> Result<Result<Bytes, Incoming>, hyper::Error> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             if whole.len() + data.len() > BODY_MAX {
-                return Ok(None);
+                return Ok(Err(body));
             }
             whole.extend_from_slice(&data);
         }
     }
-    Ok(Some(whole.freeze()))
+    Ok(Ok(whole.freeze()))
+}
+
+/// Reads on while the refusal goes out: many clients look for an answer only when they have sent
+/// all, and closing on what they still send would reset the connection under the answer.
+fn discard(mut body: Incoming) {
+    tokio::spawn(tokio::time::timeout(LINGER, async move {
+        while let Some(Ok(_)) = body.frame().await {}
+    }));
 }
