@@ -40,6 +40,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
             let runtime = runtime(segment, index, count)?;
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
+                tokio::spawn(nudge());
                 accept::take_over(take, drain).await;
                 Ok::<_, io::Error>(())
             })

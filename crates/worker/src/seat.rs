@@ -69,8 +69,7 @@ impl Seat {
     pub fn turn(&mut self) -> Next {
         let owes_wake = self.get_up();
         let leaving = self.leaving();
-        if !leaving && self.try_take() {
-            self.pass_wake_on(owes_wake);
+        if !leaving && self.try_take(owes_wake) {
             return Next::Request;
         }
         self.pass_wake_on(owes_wake);
@@ -81,16 +80,19 @@ impl Seat {
         // Whoever is about to put something gets the processor first: a sleep that is not slept
         // is the cheapest one.
         std::thread::yield_now();
-        if self.try_take() {
+        if self.try_take(false) {
             return Next::Request;
         }
         self.lie_down();
         // What was written before an earlier ring, which lying down forgets, is seen from here on.
         let leaving = self.leaving();
-        if leaving || self.try_take() {
+        if !leaving && self.try_take(false) {
+            return Next::Request;
+        }
+        if leaving {
             let owes_wake = self.get_up();
             self.pass_wake_on(owes_wake);
-            return if leaving { Next::Leave } else { Next::Request };
+            return Next::Leave;
         }
         Next::Sleep
     }
@@ -116,13 +118,14 @@ impl Seat {
         self.board().seats[self.index as usize].retire.load(Acquire) != 0
     }
 
-    fn try_take(&mut self) -> bool {
+    fn try_take(&mut self, owes_wake: bool) -> bool {
         let Some(claim) = self.board().take(self.index, self.generation) else { return false };
         self.claim = Some(claim);
         self.stamp(claim);
+        let owes_wake = self.get_up() || owes_wake;
         let siblings_changed = !self.busy && self.crew.begun(self.board());
         self.busy = true;
-        self.pass_wake_on(siblings_changed);
+        self.pass_wake_on(owes_wake || siblings_changed);
         true
     }
 
