@@ -1,0 +1,135 @@
+//! What is asked of the server, and what became of it.
+
+use crate::random::Random;
+
+/// Which reply the app is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A few bytes at once.
+    Plain,
+    /// A few bytes in three parts.
+    Stream,
+    /// More than a slot's reply window, in three parts.
+    Large,
+    /// A request body that the app compares.
+    Post,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not at all.
+    Pending,
+    /// With a response, and the right body if the status is 200.
+    Answer(u16),
+    /// With a response to something else, or with nonsense.
+    Wrong,
+    /// The connection ended first.
+    Cut,
+    /// There was no connection to be had.
+    Refused,
+    /// This client went away, as it was meant to.
+    Left,
+    /// No answer in time.
+    Hung,
+}
+
+/// One request.
+pub struct Request {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it should be sent, ns.
+    pub due: u64,
+    /// What is asked for.
+    pub kind: Kind,
+    /// How long the app sleeps, µs.
+    pub micros: u64,
+    /// Bytes of the body, or of a part of the reply.
+    pub length: usize,
+    /// How long this client waits before it goes away, ns.
+    pub patience: Option<u64>,
+    /// When its connection was begun to be made, ns.
+    pub connected: u64,
+    /// When it was sent, ns.
+    pub sent: u64,
+    /// Requests under way when it was sent.
+    pub beside: usize,
+    /// When it ended, ns.
+    pub ended: u64,
+    /// How.
+    pub outcome: Outcome,
+}
+
+impl Request {
+    /// A plain one that makes the app sleep.
+    pub fn plain(number: u64, due: u64, micros: u64) -> Request {
+        Request {
+            number,
+            due,
+            kind: Kind::Plain,
+            micros,
+            length: 40,
+            patience: None,
+            connected: 0,
+            sent: 0,
+            beside: 0,
+            ended: 0,
+            outcome: Outcome::Pending,
+        }
+    }
+
+    /// One of a kind that chance picks; the app sleeps for `mean` µs on average.
+    pub fn draw(random: &mut Random, number: u64, due: u64, mean: f64) -> Request {
+        // Sleeps shorter than a timer's slack would only be noise.
+        let micros = random.around(mean).min(8.0 * mean) as u64;
+        let plain = Request::plain(number, due, if micros < 100 { 0 } else { micros });
+        let (kind, length) = match random.between(0, 100) {
+            0..80 => (Kind::Plain, 40),
+            80..90 => (Kind::Stream, 40),
+            90..92 => (Kind::Large, 20_000),
+            92..99 => (Kind::Post, random.between(1, 4_000) as usize),
+            _ => (Kind::Post, random.between(10_000, 200_000) as usize),
+        };
+        let patience = random.percent(1).then(|| random.between(0, 20_000_000));
+        Request { kind, length, patience, ..plain }
+    }
+
+    fn part(&self) -> Vec<u8> {
+        let mut part = format!("{} ", self.number).into_bytes();
+        part.resize(part.len().max(self.length), b'x');
+        part
+    }
+
+    /// The bytes to send.
+    pub fn bytes(&self) -> Vec<u8> {
+        let Request { number, micros, length, .. } = self;
+        let (method, path, body) = match self.kind {
+            Kind::Plain => ("GET", "plain", None),
+            Kind::Stream | Kind::Large => ("GET", "stream", None),
+            Kind::Post => ("POST", "post", Some(self.part())),
+        };
+        let mut bytes =
+            format!("{method} /{path}/{number}/{micros}/{length} HTTP/1.1\r\nHost: stress\r\n")
+                .into_bytes();
+        if let Some(body) = &body {
+            bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&body.unwrap_or_default());
+        bytes
+    }
+
+    /// The body of the right answer.
+    pub fn answer(&self) -> Vec<u8> {
+        match self.kind {
+            Kind::Plain => self.part(),
+            Kind::Stream | Kind::Large => self.part().repeat(3),
+            Kind::Post => format!("{} ", self.number).into_bytes(),
+        }
+    }
+
+    /// True when its reply is published before it is whole.
+    pub fn streams(&self) -> bool {
+        matches!(self.kind, Kind::Stream | Kind::Large)
+    }
+}

@@ -1,0 +1,130 @@
+//! The server under test: started as people start it, seen from outside.
+
+use crate::process;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use wire::Segment;
+
+/// What the server is started with.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Requests per second.
+    pub rate: u64,
+    /// Workers.
+    pub workers: u64,
+    /// Threads of each.
+    pub threads: u64,
+}
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its log and the app's records.
+    pub directory: PathBuf,
+    /// Its shared memory, looked at from outside.
+    pub segment: Segment,
+}
+
+/// Looks until `found` gives something; None when it has not within `limit`.
+pub fn wait_for<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let thing = found();
+        if thing.is_some() || Instant::now() > deadline {
+            return thing;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Server {
+    /// Starts one and waits until it serves.
+    pub fn start(root: &Path, directory: PathBuf, shape: Shape) -> Result<Server, String> {
+        let say = |error: io::Error| format!("cannot start the server: {error}");
+        fs::create_dir_all(directory.join("records")).map_err(say)?;
+        let log = File::create(directory.join("log")).map_err(say)?;
+        let mut child = Command::new(std::env::var_os("RUBY").unwrap_or("ruby".into()))
+            .arg(root.join("exe/oribi"))
+            .args(["--bind", "tcp://127.0.0.1:0", "--backlog", "4096"])
+            .args(["--workers", &shape.workers.to_string()])
+            .args(["--threads", &shape.threads.to_string()])
+            .arg(root.join("test/stress.d/app.ru"))
+            .env("STRESS_RECORDS", directory.join("records"))
+            .env("STRESS_LINT", if shape.rate < 1000 { "1" } else { "0" })
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(say)?)
+            .stderr(log)
+            .spawn()
+            .map_err(say)?;
+        let up = wait_for(Duration::from_secs(20), || {
+            let text = fs::read_to_string(directory.join("log")).unwrap_or_default();
+            let address = text.split("listening on http://").nth(1)?.lines().next()?.parse().ok();
+            (text.contains(" worker") && child.try_wait().ok()?.is_none()).then_some(address?)
+        });
+        let opened = up.ok_or("it did not come up").and_then(|address| {
+            let segment = open_segment(child.id()).ok_or("its segment cannot be opened")?;
+            Ok((address, segment))
+        });
+        match opened {
+            Ok((address, segment)) => Ok(Server { child, address, directory, segment }),
+            Err(why) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(format!("{why}: see {}", directory.join("log").display()))
+            }
+        }
+    }
+
+    /// The supervisor's pid.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// Sends the supervisor a signal.
+    pub fn signal(&self, signal: Signal) {
+        // Ours to wait for, so the pid cannot be another's.
+        if let Some(pid) = Pid::from_raw(self.pid()) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// TERM; how it ended, if it did in time.
+    pub fn stop(&mut self) -> Option<std::process::ExitStatus> {
+        self.signal(Signal::TERM);
+        wait_for(Duration::from_secs(15), || self.child.try_wait().ok()?)
+    }
+
+    /// For a server that does not end by itself.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reaps orphans that have come to this process as their subreaper; the pids of those that live.
+pub fn orphans() -> Vec<i32> {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    process::children(std::process::id() as i32)
+}
+
+fn open_segment(pid: u32) -> Option<Segment> {
+    let list = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let memfd = list.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
+        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("/memfd:oribi"))
+    })?;
+    let file = File::options().read(true).write(true).open(memfd).ok()?;
+    Segment::open(file.as_fd().try_clone_to_owned().ok()?).ok()
+}
