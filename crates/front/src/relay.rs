@@ -52,6 +52,8 @@ pub struct Stream {
     ready: VecDeque<Bytes>,
     ended: bool,
     cut: bool,
+    /// `poll_part` has said Pending and not been called since.
+    pending: bool,
 }
 
 thread_local! {
@@ -61,7 +63,7 @@ thread_local! {
 impl Stream {
     fn new(ticket: Ticket) -> Stream {
         let (decoder, ready) = (Decoder::default(), VecDeque::new());
-        Stream { ticket: Some(ticket), decoder, ready, ended: false, cut: false }
+        Stream { ticket: Some(ticket), decoder, ready, ended: false, cut: false, pending: false }
     }
 
     /// Reads what the worker has published; calls `on_head` with the head when it comes. Gives the
@@ -109,9 +111,11 @@ impl Stream {
         Ok(())
     }
 
-    fn wait(&self, context: &Context<'_>) {
-        if let Some(ticket) = &self.ticket {
-            table::with(|table| table.wait(ticket.slot, context.waker()));
+    /// True: was waiting already, and nothing has woken it.
+    fn wait(&self, context: &Context<'_>) -> bool {
+        match &self.ticket {
+            Some(ticket) => table::with(|table| table.wait(ticket.slot, context.waker())),
+            None => false,
         }
     }
 
@@ -120,11 +124,18 @@ impl Stream {
             return Poll::Ready(Some(Ok(part)));
         }
         // Announced before looking, so that nothing that comes in between is missed.
-        self.wait(context);
+        let asked_again = self.wait(context) && self.pending;
+        self.pending = false;
         let mut second_head = false;
         if self.read(&mut |_| second_head = true).is_err() || second_head {
             return Poll::Ready(Some(Err(CutShort)));
         }
+        if asked_again && self.ended {
+            // hyper 1.12 asks twice in one go, and if a body ends the second time it forgets to
+            // look for a request that it has read already.
+            context.waker().wake_by_ref();
+        }
+        self.pending = self.ready.is_empty() && !self.ended && !self.cut;
         match self.ready.pop_front() {
             Some(part) => Poll::Ready(Some(Ok(part))),
             None if self.cut => Poll::Ready(Some(Err(CutShort))),

@@ -123,13 +123,15 @@ impl Table {
         self.free.borrow_mut().push(slot);
     }
 
-    /// `waker` waits for news of `slot`.
-    pub fn wait(&self, slot: u32, waker: &Waker) {
+    /// `waker` waits for news of `slot`. True: one waited already.
+    pub fn wait(&self, slot: u32, waker: &Waker) -> bool {
         let place = &mut self.waiting.borrow_mut()[slot as usize - self.slots.start];
+        let waited = place.is_some();
         match place {
             Some(present) => present.clone_from(waker),
             None => *place = Some(waker.clone()),
         }
+        waited
     }
 
     /// Nobody waits for the slot's reply any more: freed now if it can be, else when it is done.
