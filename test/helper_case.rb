@@ -23,6 +23,11 @@ module Helper
       def run(*)
         super
       ensure
+        stop
+      end
+
+      # Ends the shared server; it comes again when it is asked for.
+      def stop
         @shared&.clean_up
         @shared = nil
       end
@@ -32,14 +37,16 @@ module Helper
 
     def server = @server || self.class.shared
 
-    # A server for this test alone.
-    def start(app, *arguments, **options)
-      @server = Server.new(:oribi, *arguments, app: Case.source(app), **options).ready
-    end
-
     def teardown
       @clients&.each(&:close)
       @server&.clean_up
+    end
+
+    # A server for this test alone.
+    def start(app, *arguments, **options)
+      # A server takes its neighbours for leftovers.
+      self.class.stop
+      @server = Server.new(:oribi, *arguments, app: Case.source(app), **options).ready
     end
 
     # The server's first TCP port.
