@@ -30,7 +30,7 @@ module Oribi
 
     # What the binary is told about this Ruby.
     def environment
-      { "ORIBI_RUBY" => RbConfig.ruby, "ORIBI_LIB" => LIB }
+      { "ORIBI_RUBY" => ENV.fetch("ORIBI_RUBY", RbConfig.ruby), "ORIBI_LIB" => LIB }
     end
 
     def require_file(path, what)

@@ -32,7 +32,7 @@ pub fn run() -> ExitCode {
             print(&ruby::table().to_string());
             Ok(ExitCode::SUCCESS)
         }
-        Some(("check", matches)) => check(matches),
+        Some(("check", after)) => check(&matches, after),
         _ => serve(&matches),
     };
     done.unwrap_or_else(|why| {
@@ -47,7 +47,6 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Oribi serves Rack applications.")
         .after_help(EXAMPLES)
-        .args_conflicts_with_subcommands(true)
         .args(arguments())
         .subcommand(
             Command::new("check")
@@ -93,11 +92,11 @@ fn layer(matches: &ArgMatches) -> Layer {
     said.collect()
 }
 
-/// Command line first, then the file it names.
-fn settings(matches: &ArgMatches, ruby: &Ruby) -> Result<Settings, String> {
-    let line = layer(matches);
+/// The command line first, then the file it names.
+fn settings(mut line: Layer, ruby: &Ruby) -> Result<Settings, String> {
+    let config = line.remove("config").and_then(|mut files| files.pop());
     let mut layers = vec![line];
-    if let Some(file) = layers[0].get("config").and_then(|files| files.last()) {
+    if let Some(file) = &config {
         if !Path::new(file).is_file() {
             return Err(format!("{file} is not there: name a configuration file with -C"));
         }
@@ -121,10 +120,14 @@ fn rackup(matches: &ArgMatches) -> Result<PathBuf, String> {
     }
 }
 
-fn check(matches: &ArgMatches) -> Result<ExitCode, String> {
+/// Options may stand before the word `check` and after it.
+fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let ruby = Ruby::find()?;
-    let rackup = rackup(matches)?;
-    let settings = settings(matches, &ruby)?;
+    let named = |matches: &ArgMatches| matches.contains_id("rackup");
+    let rackup = rackup(if named(after) { after } else { before })?;
+    let mut line = layer(before);
+    line.extend(layer(after));
+    let settings = settings(line, &ruby)?;
     let loads = ruby.check(&rackup, &settings.environment)?;
     Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -136,7 +139,7 @@ fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
         Some(join) => (None, MoldLine::again(join)),
         None => (Some(rackup(matches)?), MoldLine::ours(&ruby)),
     };
-    let settings = settings(matches, &ruby)?;
+    let settings = settings(layer(matches), &ruby)?;
     supervise::run(settings, rackup, line, join)
 }
 

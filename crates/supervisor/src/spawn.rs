@@ -42,6 +42,8 @@ pub struct Join {
     pub mold: OwnedFd,
     /// Its own pidfd: the server ends when it does.
     pub caller: OwnedFd,
+    /// Its pid, which people send signals to.
+    pub pid: Pid,
     argv: Vec<OsString>,
     directory: PathBuf,
 }
@@ -72,7 +74,7 @@ impl Join {
         if argv.is_empty() {
             return Err(other("no command line"));
         }
-        Ok(Join { mold, caller, argv, directory })
+        Ok(Join { mold, caller, pid, argv, directory })
     }
 }
 

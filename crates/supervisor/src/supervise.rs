@@ -12,7 +12,7 @@ use crate::plan::{Action, Event, Limits, State, plan};
 use crate::signals::Signals;
 use crate::spawn::{Join, MoldLine};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,6 +41,8 @@ struct Supervisor {
     segment: Segment,
     bells: Vec<OwnedFd>,
     pidfd: OwnedFd,
+    /// The process to send signals to: this one, or the calling one.
+    known_pid: Pid,
     began: Instant,
     /// Events that acting has caused.
     pending: VecDeque<Event>,
@@ -84,6 +86,7 @@ impl Supervisor {
             seats: wire::SEATS as u16,
             shutdown_timeout: settings.shutdown_timeout,
         });
+        let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);
         let (joined, caller) = match join {
             Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
             None => (None, None),
@@ -100,6 +103,7 @@ impl Supervisor {
             listeners,
             segment: Segment::create()?,
             bells,
+            known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
             began,
             pending: VecDeque::new(),

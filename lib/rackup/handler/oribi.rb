@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "oribi/handler"
+require "rackup/handler"
 
 module Rackup
   module Handler

@@ -164,7 +164,7 @@ impl Supervisor {
         say(&format!(
             "{} serves, pid {}, booted in {seconds:.2} s",
             env!("CARGO_PKG_VERSION"),
-            getpid().as_raw_nonzero()
+            self.known_pid.as_raw_nonzero()
         ));
         for address in &self.addresses {
             say(&format!("listening on {}", readable(address)));
