@@ -42,7 +42,7 @@ enum Entry {
 impl Queue {
     fn entry(&self, position: u64) -> Entry {
         let entry = self.ring[position as usize % RING].load(Acquire);
-        match (entry >> 16).cmp(&(position + 1)) {
+        match (entry >> 16).cmp(&position.wrapping_add(1)) {
             // Masked: a hostile worker could have written anything.
             std::cmp::Ordering::Equal => Entry::Slot(entry as u32 & (SLOTS as u32 - 1)),
             std::cmp::Ordering::Less => Entry::Hole,
@@ -51,7 +51,7 @@ impl Queue {
     }
 
     fn advance_past(&self, position: u64) {
-        let _ = self.head.compare_exchange(position, position + 1, AcqRel, Relaxed);
+        let _ = self.head.compare_exchange(position, position.wrapping_add(1), AcqRel, Relaxed);
     }
 
     #[cfg(any(loom, test))]
@@ -84,12 +84,12 @@ impl Board {
                     return Err(Full);
                 }
             }
-            if queue.tail.compare_exchange(tail, tail + 1, AcqRel, Relaxed).is_ok() {
+            if queue.tail.compare_exchange(tail, tail.wrapping_add(1), AcqRel, Relaxed).is_ok() {
                 break tail;
             }
         };
         self.slots[slot as usize].state.store(Word::queued(position).pack(), Release);
-        let entry = (position + 1) << 16 | u64::from(slot);
+        let entry = position.wrapping_add(1) << 16 | u64::from(slot);
         queue.ring[position as usize % RING].store(entry, Release);
         Ok(position)
     }
@@ -124,7 +124,12 @@ impl Board {
         }
         let mut position = queue.head.load(Acquire);
         let mut at_head = true;
-        while position < queue.tail.load(Acquire) {
+        // A walk is never longer than the ring, restarts aside; the bound is for a board that a
+        // hostile worker has scribbled on, where it would not end.
+        for _ in 0..4 * RING {
+            if position >= queue.tail.load(Acquire) {
+                break;
+            }
             match queue.entry(position) {
                 Entry::Slot(slot) => {
                     let waits = self.slots[slot as usize].word() == Word::queued(position);
@@ -137,11 +142,11 @@ impl Board {
                         return found;
                     }
                     at_head &= gone;
-                    position += 1;
+                    position = position.wrapping_add(1);
                 }
                 Entry::Hole => {
                     at_head = false;
-                    position += 1;
+                    position = position.wrapping_add(1);
                 }
                 Entry::Gone => {
                     position = queue.head.load(Acquire);

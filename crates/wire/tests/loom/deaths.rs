@@ -51,6 +51,35 @@ fn a_worker_dies_beside_another() {
     });
 }
 
+/// A worker dies while it passes a wake on: the sleeper it has claimed, and nobody else can find,
+/// still gets the request.
+#[test]
+fn a_worker_dies_passing_a_wake_on() {
+    explore_deaths(2, |death| {
+        let world = World::new(2);
+        let living = worker(&world, 1, 1);
+        let dying = thread(&world, move |world| {
+            for (slot, number) in [(0, 1), (1, 2)] {
+                world.fill(slot, number);
+                world.board.put(slot).unwrap();
+            }
+            let seat = Seat { world, index: 0, generation: 1 };
+            let lived = death.strikes(|| {
+                let claim = world.board.take(0, 1);
+                seat.pass_wake_on();
+                claim.into_iter().for_each(|claim| world.finish(claim));
+            });
+            lived.is_some()
+        });
+        if !dying.join().unwrap() {
+            world.board.settle_seats(0, 1, false);
+        }
+        close_what_seat_0_had(&world);
+        living.join().unwrap();
+        assert!([0, 1].iter().all(|slot| world.state(*slot) == State::Done));
+    });
+}
+
 /// A worker dies while it replies; the front that sleeps hears of everything that is DONE.
 #[test]
 fn a_worker_dies_before_a_sleeping_front() {
