@@ -55,6 +55,5 @@ app = lambda do |env|
   [status, headers, body]
 end
 
-# Not at the highest rate, which is there to see the server and not Lint at work.
 use Rack::Lint if ENV["STRESS_LINT"] == "1"
 run app

@@ -199,6 +199,7 @@ impl Load {
         match request {
             Some(index) => {
                 self.under_way -= 1;
+                requests[index].got = conn.response.body.len();
                 (requests[index].ended, requests[index].outcome) = (now, outcome);
             }
             None => self.idle.ended.push((conn.made, now)),

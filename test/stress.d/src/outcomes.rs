@@ -3,7 +3,8 @@
 use crate::chaos::{Act, Done};
 use crate::load::Idle;
 use crate::records::Run;
-use crate::request::{Outcome, Request};
+use crate::request::{Kind, Outcome, Request};
+use crate::server::Shape;
 use std::collections::HashMap;
 use wire::SLOTS;
 
@@ -29,6 +30,8 @@ struct Judge<'a> {
     fronts: Vec<&'a Done>,
     /// Kills of workers, and how many requests each may still have cost.
     workers: Vec<(&'a Done, u64)>,
+    /// Rack::Lint makes every reply one that is published before it is whole.
+    linted: bool,
 }
 
 /// Judges all requests.
@@ -37,14 +40,15 @@ pub fn judge(
     idle: &Idle,
     runs: &[Run],
     done: &[Done],
-    threads: u64,
+    shape: Shape,
 ) -> Outcomes {
     let mut outcomes = Outcomes::default();
     let killed = |act: Act| done.iter().filter(move |one| one.act == act);
     let mut judge = Judge {
         runs: HashMap::new(),
         fronts: killed(Act::KillFront).collect(),
-        workers: killed(Act::KillWorker).map(|kill| (kill, threads)).collect(),
+        workers: killed(Act::KillWorker).map(|kill| (kill, shape.threads)).collect(),
+        linted: shape.is_linted(),
     };
     for run in runs {
         judge.runs.entry(run.number).or_default().push(run);
@@ -61,13 +65,7 @@ pub fn judge(
     for request in first.into_iter().chain(then) {
         *outcomes.counts.entry(format!("{:?}", request.outcome)).or_default() += 1;
         if let Some(problem) = judge.problem(request) {
-            outcomes.problems.push(format!(
-                "request {} ({:?}, sent at {}, ended after {} ms): {problem}",
-                request.number,
-                request.outcome,
-                request.sent,
-                request.ended.saturating_sub(request.sent) / 1_000_000
-            ));
+            outcomes.problems.push(describe(request, &problem));
         }
     }
     for (made, ended) in &idle.ended {
@@ -78,9 +76,24 @@ pub fn judge(
     outcomes
 }
 
+fn describe(request: &Request, problem: &str) -> String {
+    let Request { number, kind, micros, length, outcome, connected, sent, ended, got, .. } =
+        request;
+    format!(
+        "request {number} ({kind:?}, {micros} µs, length {length}), connected at {connected}, sent \
+         at {sent}, {outcome:?} after {:.1} ms with {got} bytes: {problem}",
+        ended.saturating_sub(*sent) as f64 / 1e6
+    )
+}
+
 impl Judge<'_> {
     fn kill_of(&self, pid: i32) -> Option<usize> {
         self.workers.iter().position(|(kill, _)| kill.pid == pid)
+    }
+
+    /// Whether its reply is published before it is whole: the client may then have a part of it.
+    fn streams(&self, request: &Request) -> bool {
+        self.linted || matches!(request.kind, Kind::Stream | Kind::Large)
     }
 
     fn front_killed(&self, connected: u64, ended: u64) -> bool {
@@ -127,7 +140,7 @@ impl Judge<'_> {
             Outcome::Answer(503) => "there was room",
             Outcome::Answer(_) => "nothing asked for that",
             Outcome::Cut | Outcome::Refused if cut => return None,
-            Outcome::Cut if request.streams() && self.lost(request) => return None,
+            Outcome::Cut if self.streams(request) && self.lost(request) => return None,
             Outcome::Cut => "neither a front nor its worker was killed",
             Outcome::Refused => "no front was killed",
             Outcome::Wrong => "not the answer to this request",

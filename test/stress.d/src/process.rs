@@ -62,7 +62,9 @@ pub fn fds(pid: i32) -> Vec<String> {
     let Ok(list) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let what = |entry: std::io::Result<fs::DirEntry>| {
         let link = fs::read_link(entry.ok()?.path()).ok()?.to_string_lossy().into_owned();
-        Some(link.split_once(":[").map_or(link.clone(), |(kind, _)| kind.into()))
+        let number = link.trim_end_matches(']').rsplit_once(":[");
+        let kind = number.filter(|(_, number)| number.bytes().all(|c| c.is_ascii_digit()));
+        Some(kind.map_or(link.clone(), |(kind, _)| kind.into()))
     };
     let mut fds: Vec<String> = list.filter_map(what).collect();
     fds.sort();

@@ -56,6 +56,8 @@ pub struct Request {
     pub beside: usize,
     /// When it ended, ns.
     pub ended: u64,
+    /// Bytes of the answer's body that came.
+    pub got: usize,
     /// How.
     pub outcome: Outcome,
 }
@@ -74,6 +76,7 @@ impl Request {
             sent: 0,
             beside: 0,
             ended: 0,
+            got: 0,
             outcome: Outcome::Pending,
         }
     }
@@ -126,10 +129,5 @@ impl Request {
             Kind::Stream | Kind::Large => self.part().repeat(3),
             Kind::Post => format!("{} ", self.number).into_bytes(),
         }
-    }
-
-    /// True when its reply is published before it is whole.
-    pub fn streams(&self) -> bool {
-        matches!(self.kind, Kind::Stream | Kind::Large)
     }
 }

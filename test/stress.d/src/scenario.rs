@@ -174,6 +174,17 @@ impl Stage<'_> {
                     let mut fds = process::fds(pid);
                     // The app's own; a worker has it from its first request on.
                     fds.retain(|what| !what.contains("/records/"));
+                    // One for each of its workers. Those that an earlier mold has forked are not.
+                    if role == Role::Mold {
+                        let is_pidfd = |what: &String| what.contains("pidfd");
+                        let extra = process::children(pid).len();
+                        let keep =
+                            fds.iter().filter(|what| is_pidfd(what)).count().saturating_sub(extra);
+                        let (pidfds, others): (Vec<String>, _) =
+                            fds.into_iter().partition(is_pidfd);
+                        fds = others;
+                        fds.extend(pidfds.into_iter().take(keep));
+                    }
                     fds
                 })
                 .collect()
@@ -244,7 +255,8 @@ impl Stage<'_> {
             }
         };
         let threads = self.scenario.shape.threads;
-        let outcomes = outcomes::judge(&requests, &idle, &runs, &chaos.done, threads);
+        let shape = self.scenario.shape;
+        let outcomes = outcomes::judge(&requests, &idle, &runs, &chaos.done, shape);
         let waits = waits::judge(&requests, &runs, &seen, &chaos.done, threads);
         report(&requests, &outcomes, &waits, &seen, &chaos.done);
         self.problems.extend(outcomes.problems);

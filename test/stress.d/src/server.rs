@@ -22,6 +22,13 @@ pub struct Shape {
     pub threads: u64,
 }
 
+impl Shape {
+    /// Not at the highest rate, which is there to see the server and not Rack::Lint at work.
+    pub fn is_linted(self) -> bool {
+        self.rate < 1_000
+    }
+}
+
 /// A running server.
 pub struct Server {
     child: Child,
@@ -58,7 +65,7 @@ impl Server {
             .args(["--threads", &shape.threads.to_string()])
             .arg(root.join("test/stress.d/app.ru"))
             .env("STRESS_RECORDS", directory.join("records"))
-            .env("STRESS_LINT", if shape.rate < 1000 { "1" } else { "0" })
+            .env("STRESS_LINT", if shape.is_linted() { "1" } else { "0" })
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(say)?)
             .stderr(log)

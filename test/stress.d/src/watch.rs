@@ -194,18 +194,26 @@ impl Life {
             most = most.max(delay.saturating_sub(before));
         }
         let total = self.starved.last().map_or(0, |(_, total)| *total);
-        if most > 0 || self.starved.is_empty() {
-            self.starved.push((now, total + most));
+        // The first look shows what was before anybody looked.
+        match self.starved.is_empty() {
+            true => self.starved.push((now, 0)),
+            false if most > 0 => self.starved.push((now, total + most)),
+            false => {}
         }
     }
 
     /// Nanoseconds it has waited for a processor between two times, at most.
     pub fn starved(&self, from: u64, to: u64) -> u64 {
+        let (Some(first), Some(last)) = (self.starved.first(), self.starved.last()) else {
+            return 0;
+        };
+        if to < first.0 || from > self.seen {
+            return 0;
+        }
         let upto = |at: u64| self.starved.partition_point(|(time, _)| *time <= at);
-        let total = |index: usize| self.starved.get(index).map(|(_, total)| *total);
-        let before = upto(from).checked_sub(1).and_then(total).unwrap_or(0);
+        let before = upto(from).checked_sub(1).map_or(first.1, |index| self.starved[index].1);
         // The look after the end may be the first to show what was before it.
-        let after = total(upto(to)).or(self.starved.last().map(|(_, t)| *t)).unwrap_or(0);
-        after.saturating_sub(before)
+        let after = self.starved.get(upto(to)).unwrap_or(last).1;
+        after - before
     }
 }
