@@ -21,8 +21,10 @@ module Helper
     RUBY
 
     # `how` is :oribi or :rackup; arguments are words of the command line.
-    def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {})
+    def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
+                   rackup: [])
       @how = how
+      @rackup = rackup
       @directory = Dir.mktmpdir("oribi-test")
       File.write(File.join(@directory, "config.ru"), app)
       files.each { |name, text| File.write(File.join(@directory, name), text) }
@@ -61,16 +63,24 @@ module Helper
 
     def signal(name) = Process.kill(name, @pid)
 
-    def get(path = "/", timeout: PATIENCE)
-      Net::HTTP.start("127.0.0.1", @port, open_timeout: timeout, read_timeout: timeout) do |http|
-        http.get(path).body
-      end
+    def get(path = "/") = response(path).body
+
+    # Once: what Net::HTTP would silently ask again is what these tests look at.
+    def response(path)
+      options = { open_timeout: PATIENCE, read_timeout: PATIENCE, max_retries: 0 }
+      Net::HTTP.start("127.0.0.1", @port, **options) { |http| http.get(path) }
     end
 
     # Starts a request that lasts until `release`; the pid of the worker that has it.
     def hold
-      @held = Thread.new { get("/hold") }
+      @held = Thread.new { response("/hold") }
       @held.report_on_exception = false
+      hold_again
+    end
+
+    # Waits until a worker has the request in its hands, for the first or the second time.
+    def hold_again
+      @fifo&.close
       # Opening a fifo to write succeeds once the app has it open to read.
       @fifo = Helper.wait_until("the app holds a request") do
         File.open(File.join(@directory, "fifo"), File::WRONLY | File::NONBLOCK)
@@ -81,8 +91,11 @@ module Helper
 
     def release
       @fifo.close
-      @held.value
+      answer_held.body
     end
+
+    # The answer to the held request.
+    def answer_held = @held.value
 
     # All of it, in order, noted for `left_over`.
     def tree
@@ -161,9 +174,10 @@ module Helper
         # Not through a shell or a wrapper: this is the pid a service manager sees.
         [RbConfig.ruby, File.join(ROOT, "exe/oribi"), *(bind && ["-b", bind]), *arguments]
       when :rackup
-        words = arguments.each_slice(2).flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }
+        options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
+        words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }
         rackup = Gem.bin_path(rackup_gem, "rackup")
-        [RbConfig.ruby, rackup, "-s", "Oribi", "-O", "bind=#{bind}", *words, "config.ru"]
+        [RbConfig.ruby, rackup, "-s", "Oribi", "-O", "bind=#{bind}", *words, *@rackup, "config.ru"]
       end
     end
 

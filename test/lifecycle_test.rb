@@ -155,6 +155,55 @@ module Lifecycle
     end
   end
 
+  # As a terminal does to its foreground group.
+  def test_an_interrupt_of_the_whole_group_counts_once
+    server = start("--workers", "1")
+    server.workers(1)
+    server.hold
+    group = Process.getpgid(server.pid)
+    members = server.tree.map(&:pid).select { |pid| Process.getpgid(pid) == group }
+    assert_operator members.size, :>, 2
+    assert_everyone_finishes("INT", members)
+  end
+
+  # As service managers do.
+  def test_a_signal_to_every_process_is_a_gentle_end
+    server = start("--workers", "2")
+    server.workers(2)
+    server.hold
+    assert_everyone_finishes("TERM", server.tree.map(&:pid))
+  end
+
+  def assert_everyone_finishes(signal, pids)
+    pids.each { |pid| Process.kill(signal, pid) }
+    Helper.wait_until("the end begins") { @server.log.include?("#{signal}: finishing") }
+    assert_match(%r{/hold\z}, @server.release)
+    assert_equal 0, @server.wait
+    assert_nothing_left(within: 1)
+  end
+
+  def test_a_request_that_its_worker_died_of_is_answered_at_once
+    server = start("--workers", "1")
+    worker = server.workers(1).first
+    server.hold
+    kill_and_see_reaped(worker)
+    assert_equal "502", server.answer_held.code
+    Helper.wait_until("it is told") { server.log.include?("died with requests: 1 lost, 0 back") }
+    refute_equal worker.pid, server.get.to_i
+  end
+
+  def test_retry_idempotent_runs_it_again
+    server = start("--workers", "1", "--retry-idempotent=true")
+    worker = server.workers(1).first
+    server.hold
+    kill_and_see_reaped(worker)
+    server.hold_again
+    pid, path = server.release.split
+    assert_equal "/hold", path
+    assert_equal server.workers(1).first.pid, pid.to_i
+    refute_equal worker.pid, pid.to_i
+  end
+
   def test_a_second_int_and_a_quit_end_at_once
     { %w[INT INT] => 130, %w[QUIT] => 131 }.each do |signals, status|
       server = start("--workers", "1")
@@ -252,17 +301,17 @@ class LifecycleOfRackupTest < Minitest::Test
     assert_nothing_left(within: 1)
   end
 
-  def test_a_terminal_s_interrupt_arrives_once
-    server = start("--workers", "1")
-    server.workers(1)
-    server.hold
-    # As a terminal does: to the whole foreground group, which is the calling process's.
-    group = Process.getpgid(server.pid)
-    refute_equal group, Process.getpgid(server.one("supervisor").pid)
-    (server.tree.map(&:pid).select { |pid| Process.getpgid(pid) == group } - [Process.pid])
-      .each { |pid| Process.kill("INT", pid) }
-    Helper.wait_until("the end begins") { server.log.include?("INT: finishing") }
-    assert_match(%r{/hold\z}, server.release)
+  def test_a_pid_file_names_the_calling_process_to_the_end
+    server = start("--workers", "1", rackup: ["-P", "server.pid"])
+    file = File.join(server.directory, "server.pid")
+    assert_equal server.pid, File.read(file).to_i
+    server.signal("HUP")
+    server.workers(1, generation: 2)
+    Helper.wait_until("generation 1 is gone") { server.find("mold").size == 1 }
+    server.print_tree("generation 2, without a pid file of its own")
+    assert_equal server.pid, File.read(file).to_i
+    server.signal("TERM")
     assert_equal 0, server.wait
+    refute File.exist?(file)
   end
 end

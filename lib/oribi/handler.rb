@@ -57,6 +57,17 @@ module Oribi
         line + addresses(given)
       end
 
+      # A command line for generation 2, which neither becomes a daemon nor writes the pid file.
+      def again(argv)
+        value_follows = false
+        argv.reject do |word|
+          next !(value_follows = false) if value_follows
+
+          value_follows = %w[-P --pid].include?(word)
+          value_follows || word.match?(/\A(-D|--daemonize|-P.+|--pid=.*)\z/)
+        end
+      end
+
       private
 
       # `config` is Rack's word for the rackup file.
@@ -123,7 +134,7 @@ module Oribi
     # In a process group of its own, so that what a terminal sends to its foreground group arrives
     # once: from here.
     def start_supervisor(socket)
-      command = { "argv" => ARGV_OF_PROCESS, "directory" => directory }
+      command = { "argv" => self.class.again(ARGV_OF_PROCESS), "directory" => directory }
       environment = Binary.environment.merge(
         "ORIBI_JOIN" => socket.fileno.to_s, "ORIBI_CALLER" => Process.pid.to_s,
         "ORIBI_COMMAND" => JSON.generate(command)
