@@ -35,7 +35,7 @@ build: ## install what is missing and build the server and its Ruby extension
 
 # A running server has the extension mapped: it is replaced by a rename, never written over.
 build-only:
-	@cargo build --release -p oribi -p oribi-ruby
+	@cargo build --locked --release -p oribi -p oribi-ruby
 	@cmp -s $(TARGET)/release/liboribi_ruby.so $(NATIVE) || { \
 	  cp $(TARGET)/release/liboribi_ruby.so $(NATIVE).$$$$ && mv -f $(NATIVE).$$$$ $(NATIVE); }
 
@@ -68,17 +68,19 @@ fmt:
 	@cargo fmt --all --check
 
 clippy:
-	@cargo clippy --workspace --all-targets -- -D warnings
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
 
 unit:
-	@cargo test --workspace
+	@cargo test --locked --workspace
 
 # Another target directory, or every change between models and product would build all anew.
 loom:
-	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p wire --release --test loom
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
+	  cargo test --locked -p wire --release --test loom
 
+# A server that hangs must not make the tests hang: what takes longer than this is broken.
 blackbox:
-	@$(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
+	@timeout --foreground 900 $(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
 
 examples:
 	@$(RUBY) -Iexamples/magtag -rminitest/autorun -e 'ARGV.each { |file| load file }' \
