@@ -22,9 +22,10 @@ module Helper
 
     # `how` is :oribi or :rackup; arguments are words of the command line.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
-                   rackup: [])
+                   rackup: [], executable: File.join(ROOT, "exe/oribi"))
       @how = how
       @rackup = rackup
+      @executable = executable
       @directory = Dir.mktmpdir("oribi-test")
       File.write(File.join(@directory, "config.ru"), app)
       files.each { |name, text| File.write(File.join(@directory, name), text) }
@@ -170,9 +171,9 @@ module Helper
 
     def command(bind, arguments)
       case @how
-      when :oribi
+      when :oribi, :gem
         # Not through a shell or a wrapper: this is the pid a service manager sees.
-        [RbConfig.ruby, File.join(ROOT, "exe/oribi"), *(bind && ["-b", bind]), *arguments]
+        [RbConfig.ruby, @executable, *(bind && ["-b", bind]), *arguments]
       when :rackup
         options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
         words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }

@@ -125,9 +125,12 @@ impl Children {
     pub fn reap(&mut self) {
         self.collect();
         let front = self.front.as_ref().map(|front| front.pid);
-        let molds = &self.molds;
-        self.ended
-            .retain(|pid, _| front == Some(*pid) || molds.values().any(|m| m.pid == Some(*pid)));
+        let (molds, workers) = (&self.molds, &self.workers);
+        self.ended.retain(|pid, _| {
+            front == Some(*pid)
+                || molds.values().any(|mold| mold.pid == Some(*pid))
+                || workers.values().any(|worker| worker.pid == pid.as_raw_nonzero().get() as u32)
+        });
     }
 
     fn collect(&mut self) {
@@ -144,8 +147,17 @@ impl Children {
 
     /// How a dead child ended; a mold may be somebody else's to reap.
     pub fn how(&mut self, pid: Option<Pid>) -> String {
+        self.how_ours(pid).unwrap_or_else(|| "status unknown".into())
+    }
+
+    /// The same for a worker, which is ours to reap only once its mold is gone.
+    pub fn how_orphan(&mut self, pid: u32) -> Option<String> {
+        self.how_ours(i32::try_from(pid).ok().and_then(Pid::from_raw))
+    }
+
+    fn how_ours(&mut self, pid: Option<Pid>) -> Option<String> {
         self.collect();
-        pid.and_then(|pid| self.ended.remove(&pid)).unwrap_or_else(|| "status unknown".into())
+        pid.and_then(|pid| self.ended.remove(&pid))
     }
 
     /// Kills all there are, for the last moment.

@@ -12,12 +12,12 @@ use wire::settings::{Fallback, Kind, SETTINGS, Setting};
 
 const EXAMPLES: &str = "\
 Examples:
-  oribi                               serve ./config.ru on http://127.0.0.1:9292
-  oribi -p 3000 -w 4 -t 2             four workers of two threads, port 3000
-  oribi -b unix:///run/app.sock app.ru
-  oribi -b tcp://0.0.0.0:80 -b 'tcp://[::]:80' -e production
-  oribi -C config/oribi.rb            settings from a Ruby file
-  oribi check                         load configuration and app, then say what is wrong
+  oribi                                      serve ./config.ru on http://127.0.0.1:9292
+  oribi -p 3000 -w 4 -t 2                    four workers of two threads, port 3000
+  oribi -b unix:///run/app.sock app.ru       behind another server
+  oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
+  oribi -C config/oribi.rb                   settings from a Ruby file
+  oribi check                                load configuration and app, then say what is wrong
 
 Signals: TERM and INT finish what runs and end; a second INT, or QUIT, ends at once;
 HUP and USR2 boot a new generation and switch to it; TTIN and TTOU: one worker more or less.

@@ -153,9 +153,7 @@ impl Supervisor {
                 self.pending.push_back(Event::Forked(generation, nr));
             }
             FromMold::Reaped { nr, pid, status } => {
-                if status != "exit 0" {
-                    say(&format!("worker {nr} gen {generation} (pid {pid}) ended: {status}"));
-                }
+                worker_ended(generation, nr, pid, &status);
             }
         }
     }
@@ -170,6 +168,9 @@ impl Supervisor {
 
     fn worker_died(&mut self, generation: u64, nr: u16) {
         let Some(worker) = self.children.workers.remove(&(generation, nr)) else { return };
+        if let Some(how) = self.children.how_orphan(worker.pid) {
+            worker_ended(generation, nr, worker.pid, &how);
+        }
         let board = self.segment.board();
         let threads = self.settings.threads;
         let seats = worker.seat..worker.seat + threads;
@@ -190,5 +191,11 @@ impl Supervisor {
             ));
         }
         self.pending.push_back(Event::WorkerDied { generation, nr, served });
+    }
+}
+
+fn worker_ended(generation: u64, nr: u16, pid: u32, how: &str) {
+    if how != "exit 0" {
+        say(&format!("worker {nr} gen {generation} (pid {pid}) ended: {how}"));
     }
 }

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "helper_server"
+require "open3"
+
+# What people get who install the gem: built from its own sources, in a place of its own.
+class GemTest < Minitest::Test
+  include Helper
+
+  # Kept between runs: when nothing has changed, cargo has nothing to do.
+  PLACE = File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")), "gem")
+  HOME = File.join(PLACE, "home")
+
+  def test_the_installed_gem_serves
+    package = File.join(PLACE, "oribi.gem")
+    FileUtils.mkdir_p(PLACE)
+    FileUtils.rm_rf(HOME)
+    run_command("gem", "build", "oribi.gemspec", "--output", package, chdir: ROOT)
+    run_command("gem", "install", "--local", "--no-document", package, chdir: PLACE)
+
+    assert_match(/\Aoribi \d/, run_command(File.join(HOME, "bin/oribi"), "--version", chdir: PLACE))
+    installed = Dir[File.join(HOME, "gems/oribi-*")].first
+    assert_empty Dir[File.join(installed, "**/target")], "nothing of the build is left"
+    server = Server.new(:gem, "-w", "1", executable: File.join(HOME, "bin/oribi"), env: environment).ready
+    assert_match(/\A\d+ /, server.get)
+    assert_equal 1, server.workers(1).size
+    server.signal("TERM")
+    assert_equal 0, server.wait
+  ensure
+    server&.clean_up
+  end
+
+  # Nothing of this checkout, neither library nor binary.
+  def environment
+    { "GEM_HOME" => HOME, "RUBYLIB" => nil, "ORIBI_BINARY" => nil, "RUBYOPT" => nil,
+      "CARGO_TARGET_DIR" => File.join(PLACE, "cargo") }
+  end
+
+  def run_command(*words, chdir:)
+    out, status = Open3.capture2e(environment, *words, chdir: chdir)
+    assert status.success?, "#{words.join(' ')}: #{out}"
+    out
+  end
+end
