@@ -62,7 +62,7 @@ module Oribi
     end
 
     def answer(seat, status, headers, body)
-      headers = headers.to_h unless headers.is_a?(Hash)
+      headers = headers.to_h unless headers.is_a?(Hash) || headers.nil?
       return if seat.reply(status.to_i, headers, body)
 
       body.each { |part| break unless seat.write(part) }
@@ -83,8 +83,10 @@ module Oribi
     end
 
     def report(env, error)
-      place = "#{env['REQUEST_METHOD']} #{env['SCRIPT_NAME']}#{env['PATH_INFO']}"
-      $stderr.write("oribi: worker #{@nr}: #{place}: #{error.full_message(highlight: false)}")
+      # As bytes: path and message need not be of one encoding.
+      method, *path = env.values_at("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO").map { |v| v.to_s.b }
+      message = error.full_message(highlight: false).b
+      $stderr.write("oribi: worker #{@nr}: #{method} #{path.join}: ".b << message)
     end
   end
 end

@@ -6,7 +6,7 @@ use crate::table;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::Response;
-use hyper::header::{HeaderName, HeaderValue, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
@@ -52,6 +52,8 @@ pub struct Stream {
     ready: VecDeque<Bytes>,
     ended: bool,
     cut: bool,
+    /// hyper has had a turn to send what came before the cut.
+    flushed: bool,
     /// `poll_part` has said Pending and not been called since.
     pending: bool,
 }
@@ -62,8 +64,15 @@ thread_local! {
 
 impl Stream {
     fn new(ticket: Ticket) -> Stream {
-        let (decoder, ready) = (Decoder::default(), VecDeque::new());
-        Stream { ticket: Some(ticket), decoder, ready, ended: false, cut: false, pending: false }
+        Stream {
+            ticket: Some(ticket),
+            decoder: Decoder::default(),
+            ready: VecDeque::new(),
+            ended: false,
+            cut: false,
+            flushed: false,
+            pending: false,
+        }
     }
 
     /// Reads what the worker has published; calls `on_head` with the head when it comes. Gives the
@@ -138,7 +147,13 @@ impl Stream {
         self.pending = self.ready.is_empty() && !self.ended && !self.cut;
         match self.ready.pop_front() {
             Some(part) => Poll::Ready(Some(Ok(part))),
-            None if self.cut => Poll::Ready(Some(Err(CutShort))),
+            None if self.cut && self.flushed => Poll::Ready(Some(Err(CutShort))),
+            None if self.cut => {
+                // An error makes hyper drop what it has not sent yet.
+                self.flushed = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
             None if self.ended => Poll::Ready(None),
             None => Poll::Pending,
         }
@@ -162,10 +177,16 @@ pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
     if let Err(refusal) = arrived.await {
         return refusal.response();
     }
-    let Some(Ok(mut response)) = head else {
+    let Some(Ok((mut response, declared))) = head else {
         log("the app's reply has a header that HTTP does not allow");
         return Refusal::BadReply.response();
     };
+    let length = stream.ready.iter().map(|part| part.len() as u64).sum();
+    // Empty is right for HEAD and 304. Of a stream hyper sends as much as was declared, or cuts.
+    if stream.ended && length > 0 && declared.is_some_and(|declared| declared != length) {
+        log(&format!("the app's Content-Length is wrong: the body is {length} bytes long"));
+        return Refusal::BadReply.response();
+    }
     *response.body_mut() = match stream.ready.len() {
         0 if stream.ended => ReplyBody::Full(None),
         1 if stream.ended => ReplyBody::Full(stream.ready.pop_front()),
@@ -174,21 +195,30 @@ pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
     response
 }
 
-/// Status and headers of a HEAD payload.
-fn build(payload: &[u8]) -> Result<Response<ReplyBody>, Malformed> {
+/// Status and headers of a HEAD payload, and the body's length if the app has declared it.
+fn build(payload: &[u8]) -> Result<(Response<ReplyBody>, Option<u64>), Malformed> {
     let head = frame::Head::parse(payload)?;
     let mut response = Response::new(ReplyBody::Full(None));
+    let mut declared = None;
     *response.status_mut() = head.status.try_into().map_err(|_| Malformed)?;
     for field in head {
         let (name, value) = field?;
         let name = HeaderName::from_bytes(name).map_err(|_| Malformed)?;
         let value = HeaderValue::from_bytes(value).map_err(|_| Malformed)?;
+        if name == CONTENT_LENGTH && declared.replace(digits(&value)?).is_some() {
+            return Err(Malformed);
+        }
         // Framing is the front's.
         if name != TRANSFER_ENCODING {
             response.headers_mut().append(name, value);
         }
     }
-    Ok(response)
+    Ok((response, declared))
+}
+
+fn digits(value: &HeaderValue) -> Result<u64, Malformed> {
+    let digits = value.to_str().ok().filter(|text| text.bytes().all(|c| c.is_ascii_digit()));
+    digits.and_then(|text| text.parse().ok()).ok_or(Malformed)
 }
 
 impl Body for ReplyBody {

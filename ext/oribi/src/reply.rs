@@ -21,12 +21,17 @@ pub fn define(class: VALUE) {
 /// out and the body, not a plain Array, is to be written part by part.
 unsafe extern "C" fn reply(object: VALUE, status: VALUE, headers: VALUE, body: VALUE) -> VALUE {
     let this = seat::of(object);
+    // SAFETY: the type is checked; subclasses may have an `each` of their own, so they stream.
+    let plain = unsafe { RB_TYPE_P(body, RUBY_T_ARRAY) && rb_obj_class(body) == rb_cArray };
+    // SAFETY: a constant name; asks the object, which may raise. Asked before the head goes out.
+    if !plain && unsafe { rb_respond_to(body, rb_intern(c"each".as_ptr())) } == 0 {
+        // SAFETY: a static of Ruby's.
+        ruby::raise(unsafe { rb_eTypeError }, "the app's body has no method each");
+    }
     head(this, status, headers);
     let length = this.seat.head().len();
     write_all(this, &frame::header(frame::HEAD, length));
     write_head(this);
-    // SAFETY: the type is checked; subclasses may have an `each` of their own, so they stream.
-    let plain = unsafe { RB_TYPE_P(body, RUBY_T_ARRAY) && rb_obj_class(body) == rb_cArray };
     if !plain {
         this.seat.publish();
         return ruby::boolean(false);
@@ -76,8 +81,9 @@ fn head(this: &mut RubySeat, status: VALUE, headers: VALUE) {
     let status = ruby::integer(status);
     // SAFETY: statics of Ruby's, and a type check.
     let (argument_error, is_hash) = unsafe { (rb_eArgError, RB_TYPE_P(headers, RUBY_T_HASH)) };
-    if !(100..=999).contains(&status) {
-        ruby::raise(argument_error, "the app's status is not between 100 and 999");
+    // Below 200 a client waits on for the real answer.
+    if !(200..=999).contains(&status) {
+        ruby::raise(argument_error, "the app's status is not between 200 and 999");
     }
     if !is_hash {
         ruby::raise(argument_error, "the app's headers are not a Hash");

@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+# What apps answer, well and badly.
+
+# Notes on a file that a body was closed.
+class Body
+  def initialize(*parts, &block)
+    @parts = parts
+    @block = block
+  end
+
+  def each(&block)
+    @parts.each(&block)
+    @block&.call(block)
+  end
+
+  def close
+    File.write("closed", "#{self.class} #{Process.pid}\n", mode: "a")
+  end
+end
+
+# Closes with an exception.
+class BadEnd < Body
+  def close
+    super
+    raise "cannot close"
+  end
+end
+
+# An Array of a kind of its own, so its `each` counts.
+class Loud < Array
+  def each
+    super { |part| yield part.upcase }
+  end
+end
+
+# Parts until nobody wants them any more; then notes how it ended.
+ENDLESS = lambda do |yielder|
+  count = 0
+  loop { yielder.call("#{'x' * 1000}#{count += 1}\n") }
+ensure
+  File.write("ended", "#{count}\n", mode: "a")
+end
+
+PLAIN = { "content-type" => "text/plain" }.freeze
+
+# Replies that Lint would not let through: it stands behind, so they are made here.
+WRONG = {
+  "nothing" => -> {},
+  "status-text" => -> { ["fine", PLAIN, []] },
+  "status-99" => -> { [99, PLAIN, []] },
+  "status-1000" => -> { [1000, PLAIN, []] },
+  "status-nil" => -> { [nil, PLAIN, []] },
+  "status-101" => -> { [101, PLAIN, []] },
+  "headers-nil" => -> { [200, nil, []] },
+  "headers-text" => -> { [200, "a: b", []] },
+  "name-number" => -> { [200, { 1 => "x" }, []] },
+  "name-space" => -> { [200, { "a b" => "x" }, []] },
+  "name-empty" => -> { [200, { "" => "x" }, []] },
+  "value-number" => -> { [200, { "x-a" => 1 }, []] },
+  "value-nil" => -> { [200, { "x-a" => nil }, []] },
+  "value-return" => -> { [200, { "x-a" => "a\r\nb: c" }, []] },
+  "value-zero" => -> { [200, { "x-a" => "a\0b" }, []] },
+  "value-long" => -> { [200, { "x-a" => "x" * 70_000 }, []] },
+  "body-nil" => -> { [200, PLAIN, nil] },
+  "body-text" => -> { [200, PLAIN, "text"] },
+  "body-numbers" => -> { [200, PLAIN, [1, 2]] },
+  "body-late-number" => -> { [200, PLAIN, ["text", 2]] }
+}.freeze
+
+# Exceptions of every kind.
+RAISE = {
+  "error" => -> { raise ArgumentError, "on purpose" },
+  "exception" => -> { raise Exception, "on purpose" }, # rubocop:disable Lint/RaiseException
+  "script" => -> { raise NotImplementedError, "on purpose" },
+  "throw" => -> { throw :on_purpose },
+  "stack" => -> { deep = -> { deep.call }; deep.call }, # rubocop:disable Style/Semicolon
+  "encoding-\u00e4".b => -> { raise "on purp\u00f6se" },
+  "interrupt" => -> { raise Interrupt, "on purpose" }
+}.freeze
+
+use(Class.new do
+  def initialize(app)
+    @app = app
+  end
+
+  def call(env)
+    case env["PATH_INFO"]
+    when %r{\A/wrong/(.*)} then WRONG.fetch($1).call
+    when "/array" then [200, PLAIN, %w[one two three]]
+    when "/array/big" then [200, PLAIN, ["x" * 1_000_000, "y" * 4_000_000]]
+    when "/array/many" then [200, PLAIN, (1..20_000).map { |i| "#{i}\n" }]
+    when "/array/loud" then [200, PLAIN, Loud.new(%w[one two])]
+    when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
+    when "/length/none" then [200, PLAIN.merge("content-length" => "5 or so"), ["short"]]
+    when "/length/stream"
+      [200, PLAIN.merge("content-length" => "20"), Body.new("first") { File.read("gate") }]
+    when "/length/long" then [200, PLAIN.merge("content-length" => "2"), ["long"]]
+    else @app.call(env)
+    end
+  end
+end)
+use Rack::Lint
+run(lambda do |env|
+  case env["PATH_INFO"]
+  when "/pid" then [200, PLAIN, [Process.pid.to_s]]
+  when "/stream"
+    [200, PLAIN, Body.new("first\n") { |part| File.read("gate").then { part.call("second\n") } }]
+  when "/stream/big" then [200, PLAIN, Body.new("x" * 1_000_000, "y" * 4_000_000)]
+  when "/stream/many" then [200, PLAIN, Body.new(*(1..5000).map { |i| "#{i}\n" })]
+  when "/stream/endless" then [200, PLAIN, Body.new(&ENDLESS)]
+  when "/stream/raise" then [200, PLAIN, Body.new("first\n") { raise "in each" }]
+  when "/stream/raise-length"
+    [200, PLAIN.merge("content-length" => "9"), Body.new("first\n") { raise "in each" }]
+  when "/stream/exit" then [200, PLAIN, Body.new("first\n") { exit(3) }]
+  when "/close/raise" then [200, PLAIN, BadEnd.new("whole\n")]
+  when "/close" then [200, PLAIN, Body.new("whole\n")]
+  when "/headers"
+    [200, PLAIN.merge("set-cookie" => "a=1\nb=2", "x-one" => "1", "X-Case" => "kept", "x-empty" => ""), []]
+  when "/exit" then exit(3)
+  when %r{\A/raise/(.*)} then RAISE.fetch($1).call
+  end
+end)

@@ -1,0 +1,205 @@
+# frozen_string_literal: true
+
+require "helper_case"
+
+# Bodies of replies: whole, in time, and closed once.
+class ReplyTest < Helper::Case
+  serve "reply.ru", "-w", "1"
+
+  def setup
+    %w[closed ended].each { |name| FileUtils.rm_f(File.join(server.directory, name)) }
+  end
+
+  def assert_closed_once
+    wait_for_lines("closed", 1)
+    # The next request comes after whatever the last one still did: there is one worker.
+    get("/pid")
+    assert_equal 1, lines("closed").size
+  end
+
+  def test_arrays
+    assert_equal "onetwothree", get("/array").body
+    assert_equal "ONETWO", get("/array/loud").body
+    assert_equal (1..20_000).map { |i| "#{i}\n" }.join, get("/array/many").body
+    answer = get("/array/big")
+    assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", answer.body
+  end
+
+  def test_streams
+    assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", get("/stream/big").body
+    assert_closed_once
+    assert_equal (1..5000).map { |i| "#{i}\n" }.join, get("/stream/many").body
+  end
+
+  def test_a_slow_reader_gets_all_of_it
+    client = ask_for("/array/big")
+    head = client.head
+    size = 5_000_000
+    assert_includes [nil, size.to_s], head["content-length"]
+    read = 0
+    # Little by little: the worker waits for room again and again.
+    read += (head["content-length"] ? client.take([50_000, size - read].min) : client.chunk).size while read < size
+    assert_nil client.chunk unless head["content-length"]
+    assert_match(/\A\d+\z/, client.get("/pid").body)
+  end
+
+  def test_curl_gets_all_of_it
+    sums = %w[/array/big /stream/big].map { |path| curl(url(path)) }
+    assert_equal [[5_000_000, 0]] * 2, sums.map { |body, status| [body.size, status] }
+  end
+
+  def test_each_part_arrives_while_the_app_still_waits
+    door = gate("gate")
+    client = ask_for("/stream")
+    assert_equal "chunked", client.head["transfer-encoding"]
+    assert_equal "first\n", client.chunk
+    assert_empty lines("closed")
+    door.open
+    assert_equal ["second\n", nil], [client.chunk, client.chunk]
+    assert_closed_once
+  end
+
+  def test_close_is_called_once_when_all_is_well
+    assert_equal "whole\n", get("/close").body
+    assert_closed_once
+    assert_equal 200, connect.ask("HEAD /close").status
+  end
+
+  def test_an_exception_in_close_harms_nobody
+    pid = get("/pid").body
+    client = connect
+    assert_equal "whole\n", client.get("/close/raise").body
+    assert_closed_once
+    wait_for_log(/cannot close \(RuntimeError\)/)
+    assert_equal pid, client.get("/pid").body
+  end
+
+  def test_an_exception_in_each_cuts_the_connection
+    pid = get("/pid").body
+    client = ask_for("/stream/raise")
+    assert_equal 200, client.head.status
+    assert_raises(EOFError) { client.all_chunks }
+    assert_closed_once
+    wait_for_log(%r{GET /stream/raise: .*in each \(RuntimeError\)})
+    assert_equal ["first\n", 18], curl("--silent", "--no-show-error", url("/stream/raise"))
+    assert_equal ["first\n", 18], curl("--silent", "--no-show-error", url("/stream/raise-length"))
+    assert_equal pid, get("/pid").body
+  end
+
+  def test_a_client_that_leaves_ends_the_stream
+    %i[close reset].each_with_index do |way, index|
+      client = ask_for("/stream/endless")
+      client.head
+      assert_operator client.chunk.size, :>, 1000
+      client.public_send(way)
+      @clients.delete(client)
+      wait_for_lines("ended", index + 1)
+      wait_for_lines("closed", index + 1)
+    end
+    assert_match(/\A\d+\z/, get("/pid").body)
+    assert_equal 2, lines("closed").size
+  end
+
+  def test_a_client_that_stops_reading_and_leaves_ends_the_stream
+    client = ask_for("/stream/endless")
+    client.head
+    # Until the worker sleeps because nobody makes room.
+    worker = server.workers(1).first
+    wait_until("the worker waits for room") do
+      2.times.all? { File.read("/proc/#{worker.pid}/wchan").include?("futex") }
+    end
+    client.close
+    @clients.delete(client)
+    wait_for_lines("ended", 1)
+    assert_closed_once
+  end
+
+  def test_a_value_with_newlines_is_several_headers
+    answer = get("/headers")
+    assert_equal [["a=1", "b=2"], "1", "kept", ""],
+                 %w[set-cookie x-one x-case x-empty].map { |name| answer[name] }
+  end
+
+  # A client goes by Content-Length: a wrong one would make it wait, or take the next answer's bytes
+  # for this one's.
+  def test_a_wrong_content_length_is_500
+    client = connect
+    %w[short long none].each { |kind| assert_equal 500, client.get("/length/#{kind}").status }
+    wait_for_log(/Content-Length is wrong: the body is 5 bytes long/)
+    assert_match(/\A\d+\z/, client.get("/pid").body)
+  end
+
+  def test_a_stream_shorter_than_it_said_ends_the_connection
+    door = gate("gate")
+    client = ask_for("/length/stream")
+    assert_equal "20", client.head["content-length"]
+    assert_equal "first", client.take(5)
+    door.open
+    assert client.ended?
+    assert_match(/\A\d+\z/, get("/pid").body)
+  end
+end
+
+# Apps that raise, exit, or answer nonsense.
+class FailingAppTest < Helper::Case
+  serve "reply.ru", "-w", "1"
+
+  def log_since
+    before = server.log.bytesize
+    yield
+    server.log.byteslice(before..)
+  end
+
+  def test_exceptions_are_500_with_a_backtrace_in_the_log
+    pid = get("/pid").body
+    { "error" => "on purpose (ArgumentError)", "exception" => "on purpose (Exception)",
+      "script" => "on purpose (NotImplementedError)", "throw" => "uncaught throw :on_purpose",
+      "stack" => "stack level too deep", "encoding-\u00e4" => "on purp\u00f6se" }.each do |kind, message|
+      client = connect
+      log = log_since do
+        answer = client.get("/raise/#{kind}".b)
+        assert_equal [500, "Internal Server Error\n"], [answer.status, answer.body], kind
+        # The connection goes on, and with it the only worker: the log is written by now.
+        assert_equal pid, client.get("/pid").body
+      end
+      assert_includes log, "GET /raise/#{kind}"
+      assert_includes log, message
+      assert_match(/config\.ru:\d+:in/, log)
+    end
+  end
+
+  def test_nonsense_is_500_with_a_line_in_the_log
+    pid = get("/pid").body
+    %w[nothing status-text status-99 status-1000 status-nil status-101 headers-nil headers-text
+       name-number name-space name-empty value-number value-nil value-return value-zero value-long
+       body-nil body-text body-numbers body-late-number].each do |kind|
+      client = connect
+      log = log_since do
+        answer = client.get("/wrong/#{kind}")
+        assert_equal [500, "text/plain"], [answer.status, answer["content-type"]], kind
+        assert_equal pid, get("/pid").body, kind
+      end
+      refute_empty log, kind
+    end
+  end
+
+  def test_exit_ends_the_worker_but_not_its_client
+    %w[/exit /raise/interrupt].each do |path|
+      pid = get("/pid").body
+      answer = get(path)
+      assert_equal [500, "Internal Server Error\n"], [answer.status, answer.body], path
+      wait_until("another worker") { get("/pid").body != pid }
+    end
+    wait_for_log(/worker 1 gen 1 \(pid \d+\) ended: exit 3/)
+  end
+
+  def test_exit_within_a_stream_cuts_it
+    pid = get("/pid").body
+    client = ask_for("/stream/exit")
+    assert_equal 200, client.head.status
+    assert_raises(EOFError) { client.all_chunks }
+    wait_for_lines("closed", 1)
+    wait_until("another worker") { get("/pid").body != pid }
+    assert_equal 1, lines("closed").size
+  end
+end
