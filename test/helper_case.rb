@@ -110,6 +110,16 @@ module Helper
       @writer = nil
     end
 
+    # Lets in everyone who comes until the block is satisfied.
+    def open_until(&satisfied)
+      Helper.wait_until("nobody waits at #{File.basename(@path)} any more") do
+        File.open(@path, File::WRONLY | File::NONBLOCK).close
+        satisfied.call
+      rescue Errno::ENXIO
+        satisfied.call
+      end
+    end
+
     # Waits until a request has come to the gate.
     def arrived
       @writer ||= Helper.wait_until("a request at #{File.basename(@path)}") do

@@ -203,3 +203,19 @@ class FailingAppTest < Helper::Case
     assert_equal 1, lines("closed").size
   end
 end
+
+# An app that ends its thread, in a worker that has others.
+class EndingThreadTest < Helper::Case
+  def test_the_request_is_answered_and_the_worker_replaced_when_the_others_are_done
+    start("reply.ru", "-w", "1", "-t", "3")
+    pid = get("/pid").body
+    door = gate("gate")
+    held = ask_for("/thread/gate")
+    door.arrived
+    assert_equal 502, get("/thread/exit").status
+    assert held.quiet?
+    door.open
+    assert_equal "held", held.answer.body
+    refute_equal pid, get("/pid").body
+  end
+end

@@ -59,6 +59,11 @@ module Oribi
           failed(seat, env, error)
         end
       end
+    ensure
+      # An app may end its thread without an exception: nobody waits for the rest of that reply,
+      # and no worker goes on with a thread less.
+      seat.cut
+      @seats.each(&:retire)
     end
 
     def answer(seat, status, headers, body)

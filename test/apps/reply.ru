@@ -118,6 +118,10 @@ run(lambda do |env|
   when "/headers"
     [200, PLAIN.merge("set-cookie" => "a=1\nb=2", "x-one" => "1", "X-Case" => "kept", "x-empty" => ""), []]
   when "/exit" then exit(3)
+  when "/thread/exit" then Thread.exit
+  when "/thread/gate"
+    File.read("gate")
+    [200, PLAIN, ["held"]]
   when %r{\A/raise/(.*)} then RAISE.fetch($1).call
   end
 end)
