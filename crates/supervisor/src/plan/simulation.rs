@@ -143,3 +143,62 @@ fn workers_that_die_young_are_replaced_ever_more_slowly() {
     assert!(waits[0] < 50, "the first is replaced at once: {waits:?}");
     assert!(waits[7] > 3_000, "the eighth is not: {waits:?}");
 }
+
+#[test]
+fn a_front_that_never_gets_ready_ends_the_start() {
+    let mut world = World::new(6, 1, 1);
+    for _ in 0..FRONT_TRIES {
+        while world.front.is_none() {
+            world.turn_for(Duration::from_millis(1));
+        }
+        let front = world.front.expect("another try");
+        world.later(Duration::ZERO, Fate::FrontDies(front));
+        world.turn_for(Duration::ZERO);
+    }
+    world.turn_for(LAST_WAIT);
+    assert_eq!(world.exited, Some(1));
+}
+
+#[test]
+fn a_front_that_keeps_dying_is_started_ever_more_slowly() {
+    let mut world = booted(7);
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let front = world.front.expect("a front");
+        world.later(Duration::ZERO, Fate::FrontDies(front));
+        world.turn_for(Duration::ZERO);
+        let died = world.now;
+        while world.front.is_none() {
+            world.turn_for(Duration::from_millis(1));
+        }
+        waits.push((world.now - died).as_millis());
+    }
+    assert_eq!(waits[0], 0, "a front that has lived is replaced at once: {waits:?}");
+    assert!(waits[7] > 500, "one that cannot live is not: {waits:?}");
+    world.turn_for(CALM);
+    world.assert_calm(7);
+}
+
+#[test]
+fn a_front_that_dies_while_it_drains_has_drained() {
+    let mut world = booted(8);
+    world.stop(Event::Stop);
+    let front = world.front.expect("a front that drains");
+    world.later(Duration::ZERO, Fate::FrontDies(front));
+    world.turn_for(Duration::ZERO);
+    let retiring = world.state.generations.values().all(|g| g.role == Role::Leaving);
+    assert!(retiring && world.exited.is_none(), "workers are next, long before the timeout");
+}
+
+#[test]
+fn a_mold_that_hangs_over_a_fork_does_not_keep_the_server_from_ending() {
+    let mut world = booted(9);
+    let serving = world.serving;
+    // Asked for one more, it answers neither that nor anything else.
+    let seat = world.state.seats.take().expect("a seat");
+    let stuck = generation::Worker { seat, stage: Stage::Forking };
+    world.state.generations.get_mut(&serving).expect("the generation").workers.insert(99, stuck);
+    world.stop(Event::Stop);
+    world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
+    assert_eq!(world.exited, Some(1));
+}
