@@ -278,6 +278,21 @@ class LifecycleOfOribiTest < Minitest::Test
   def reaper_pid(server) = server.pid
 
   def killed_supervisor_status = "signal 9"
+
+  def test_the_end_may_come_while_the_app_loads
+    app = "File.read(File.join(__dir__, 'fifo'))\nrun ->(_env) { [200, {}, []] }\n"
+    { "TERM" => 0, "INT" => 0, "QUIT" => 131, "KILL" => "signal 9" }.each do |signal, status|
+      @server = Server.new(how, app: app)
+      Helper.wait_until("the mold loads the app") do
+        @server.find("mold").any? { |mold| mold.title.include?("gen 1") }
+      end
+      @server.signal(signal)
+      assert_equal status, @server.wait(within: 3), signal
+      assert_nothing_left(within: 1)
+      @server.clean_up
+    end
+    @server = nil
+  end
 end
 
 # Started as `rackup -s Oribi`.
@@ -300,6 +315,21 @@ class LifecycleOfRackupTest < Minitest::Test
     server.workers(2)
     server.hold
     server.signal("KILL")
+    assert_nothing_left(within: 1)
+  end
+
+  # What loads the app again knows nothing of us until it gets to the handler.
+  def test_a_second_generation_that_loads_does_not_outlive_the_supervisor
+    app = Server::APP.sub("use", "File.read(File.join(__dir__, 'fifo')) if File.exist?('slow')\nuse")
+    server = start("--workers", "1", app: app)
+    File.write(File.join(server.directory, "slow"), "")
+    server.signal("HUP")
+    supervisor = server.one("supervisor")
+    Helper.wait_until("generation 2 loads") do
+      server.tree.find { |entry| entry.parent == supervisor.pid && entry.title.include?("rackup") }
+    end
+    server.print_tree("generation 2 loads")
+    Process.kill("KILL", supervisor.pid)
     assert_nothing_left(within: 1)
   end
 
