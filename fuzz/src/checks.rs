@@ -7,8 +7,11 @@ use wire::request::{self, Key, Pairs};
 use wire::sync::Ordering::Relaxed;
 use wire::{SEATS, Segment};
 
+/// Takes any bytes.
+pub type Check = fn(&[u8]);
+
 /// Every check by the name of its target and of its directory in the corpus.
-pub const ALL: [(&str, fn(&[u8])); 3] = [("frames", frames), ("record", record), ("board", board)];
+pub const ALL: [(&str, Check); 3] = [("frames", frames), ("record", record), ("board", board)];
 
 /// A stream of reply frames says the same however it is cut, and no head is too long.
 pub fn frames(data: &[u8]) {

@@ -56,6 +56,8 @@ impl Board {
                 State::Done => {}
                 State::Free | State::Filling | State::Queued => continue,
             }
+            // Or every later reply in this slot would wake a writer that is not there.
+            slot.wants_room.store(0, Relaxed);
             if let Some(front) = self.fronts.get(slot.front.load(Relaxed) as usize) {
                 front.note(index as u32);
             }

@@ -23,7 +23,7 @@ fn a_put_reaches_the_only_sleeper() {
 /// rule that a wake is passed on.
 #[test]
 fn two_puts_reach_two_sleepers() {
-    explore(3, || {
+    explore(2, || {
         let world = World::new(2);
         let seats = [one_request(&world, 0, 1), one_request(&world, 1, 1)];
         world.put(0, 1);

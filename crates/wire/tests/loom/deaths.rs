@@ -55,7 +55,7 @@ fn a_worker_dies_beside_another() {
 /// still gets the request.
 #[test]
 fn a_worker_dies_passing_a_wake_on() {
-    explore_deaths(2, |death| {
+    explore_deaths(1, |death| {
         let world = World::new(2);
         let living = worker(&world, 1, 1);
         let dying = thread(&world, move |world| {
