@@ -10,6 +10,9 @@ use wire::{Board, State, now_ns};
 /// So long nobody is kept from a processor: who has not answered by then never will, s.
 const NEVER: i64 = 10;
 
+/// How long it looks for replies before it sleeps, half of the times, ns.
+const BUSY: u64 = 50_000;
+
 /// One front thread.
 pub struct Front {
     board: &'static Board,
@@ -39,11 +42,7 @@ impl Front {
                     self.put(slot)?;
                 }
             }
-            self.random.pause();
-            // Long enough for the seats to lie down, and not so long that they all have.
-            if self.random.below(2) == 0 {
-                std::thread::sleep(Duration::from_nanos(self.random.below(40_000)));
-            }
+            self.pause();
             let leave = match self.random.below(2) {
                 0 => 0,
                 _ => self.random.below(4) as usize,
@@ -51,6 +50,23 @@ impl Front {
             self.wait(leave)?;
         }
         self.wait(0)
+    }
+
+    /// Puts shall come when the seats work, when they lie down, and when they sleep: the moments in
+    /// between are short, so many pauses are about as long as it takes to lie down.
+    fn pause(&mut self) {
+        let (spin, sleep) = match self.random.below(8) {
+            0..3 => (self.random.below(4_000), 0),
+            3..5 => (self.random.below(40_000), 0),
+            _ => (0, 1 + self.random.below(20_000)),
+        };
+        let until = now_ns() + spin;
+        while now_ns() < until {
+            std::hint::spin_loop();
+        }
+        if sleep > 0 {
+            std::thread::sleep(Duration::from_nanos(sleep));
+        }
     }
 
     fn put(&mut self, slot: u32) -> Result<(), String> {
@@ -65,10 +81,16 @@ impl Front {
 
     /// Sleeps until at most `leave` requests are under way.
     fn wait(&mut self, leave: usize) -> Result<(), String> {
+        // Busy for a while first: whoever was woken puts too late to meet a seat that lies down.
+        let busy = now_ns() + self.random.below(2) * BUSY;
         loop {
             self.look();
             if self.under_way <= leave {
                 return Ok(());
+            }
+            if now_ns() < busy {
+                std::hint::spin_loop();
+                continue;
             }
             let bell = &self.board.fronts[0];
             if bell.announce_sleep() {
