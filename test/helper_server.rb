@@ -81,13 +81,15 @@ module Helper
 
     # Waits until a worker has the request in its hands, for the first or the second time.
     def hold_again
-      @fifo&.close
+      before = @fifo
       # Opening a fifo to write succeeds once the app has it open to read.
       @fifo = Helper.wait_until("the app holds a request") do
         File.open(File.join(@directory, "fifo"), File::WRONLY | File::NONBLOCK)
       rescue Errno::ENXIO
         nil
       end
+      # Only now: a reader whose last writer goes is at its end.
+      before&.close
     end
 
     def release

@@ -10,22 +10,20 @@ module Oribi
     TITLE = "oribi: supervisor"
     LIB = File.expand_path("..", __dir__)
     ROOT = File.expand_path("..", LIB)
-    # The gem's place first; a checkout has only the second.
-    PLACES = [File.join(LIB, "oribi/bin/oribi"),
-              File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")),
-                        "release/oribi")].freeze
+    CHECKOUT = File.exist?(File.join(ROOT, "Makefile"))
+    # Where `make` leaves the binary in a checkout, and where RubyGems and Bundler have it put.
+    PLACES = [File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")), "release/oribi"),
+              File.join(LIB, "oribi/bin/oribi")].last(CHECKOUT ? 2 : 1).freeze
     NATIVE = File.join(LIB, "oribi/native.#{RbConfig::CONFIG['DLEXT']}").freeze
-    private_constant :LIB, :ROOT, :PLACES, :NATIVE
+    private_constant :LIB, :ROOT, :CHECKOUT, :PLACES, :NATIVE
 
     module_function
 
     # The binary's path, or an error that says how to get one.
     def path
       require_file(NATIVE, "extension")
-      named = ENV.fetch("ORIBI_BINARY", nil)
-      return require_file(named, "binary") if named
-
-      PLACES.find { |place| File.executable?(place) } || require_file(PLACES.last, "binary")
+      newest = PLACES.select { |place| File.file?(place) }.max_by { |place| File.mtime(place) }
+      require_file(ENV["ORIBI_BINARY"] || newest || PLACES.first, "binary")
     end
 
     # What the binary is told about this Ruby.
@@ -36,7 +34,7 @@ module Oribi
     def require_file(path, what)
       return path if File.file?(path)
 
-      remedy = if File.exist?(File.join(ROOT, "Makefile"))
+      remedy = if CHECKOUT
                  "run `make build` in #{ROOT}"
                else
                  "install the gem again: gem install oribi (it needs cargo)"

@@ -59,13 +59,16 @@ module Oribi
 
       # A command line for generation 2, which neither becomes a daemon nor writes the pid file.
       def again(argv)
-        value_follows = false
-        argv.reject do |word|
-          next !(value_follows = false) if value_follows
-
-          value_follows = %w[-P --pid].include?(word)
-          value_follows || word.match?(/\A(-D|--daemonize|-P.+|--pid=.*)\z/)
+        words = argv.dup
+        kept = []
+        while (word = words.shift)
+          case word
+          when "-P", "--pid" then words.shift
+          when "-D", "--daemonize", /\A(-P|--pid=)/ then next
+          else kept << word
+          end
         end
+        kept
       end
 
       private
