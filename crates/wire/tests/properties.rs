@@ -213,8 +213,8 @@ fn numbered_keys_and_header_names_agree() {
     assert!(KEYS.len() < usize::from(key::NAMED));
 }
 
-#[test]
-fn the_layout_holds_together() {
+/// What the sizes must satisfy, checked when this is compiled.
+const _: () = {
     assert!(SLOTS.is_power_of_two() && SLOTS <= 1 << 16, "a ring entry has 16 bits for the slot");
     assert!(SEATS <= 1 << 12, "a state word has 12 bits for the owner");
     assert!(SLOT_WORDS <= 64, "one summary word covers all words of a front's bitmap");
@@ -225,7 +225,7 @@ fn the_layout_holds_together() {
     assert!(REPLY_BYTES.is_power_of_two(), "stream positions wrap at 2^32");
     assert!(SLOT_STRIDE >= REQUEST_BYTES + REPLY_BYTES && SLOT_STRIDE % 64 == 0);
     assert!(!SLOT_STRIDE.is_power_of_two());
-}
+};
 
 #[test]
 fn the_areas_lie_one_behind_the_other() {
@@ -243,8 +243,9 @@ fn the_areas_lie_one_behind_the_other() {
         assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} overlap");
     }
     assert!(atomics.iter().all(|(offset, _)| offset % 64 == 0));
-    assert!(size_of::<Board>() <= DATA_OFFSET && DATA_OFFSET % 4096 == 0);
-    assert!(DATA_OFFSET + SLOTS * SLOT_STRIDE <= CHUNK_OFFSET && CHUNK_OFFSET % 4096 == 0);
+    const { assert!(size_of::<Board>() <= DATA_OFFSET && DATA_OFFSET % 4096 == 0) };
+    const { assert!(DATA_OFFSET + SLOTS * SLOT_STRIDE <= CHUNK_OFFSET) };
+    const { assert!(CHUNK_OFFSET % 4096 == 0) };
     assert_eq!(CHUNK_OFFSET + CHUNKS * CHUNK_BYTES, SEGMENT_BYTES);
     assert_eq!(size_of::<wire::doorbell::Seat>(), 64, "a seat has a cache line to itself");
 }
