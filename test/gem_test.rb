@@ -1,23 +1,19 @@
 # frozen_string_literal: true
 
 require "helper_server"
+require "digest"
 require "open3"
 
 # What people get who install the gem: built from its own sources, in a place of its own.
 class GemTest < Minitest::Test
   include Helper
 
-  # Kept between runs: when nothing has changed, cargo has nothing to do.
   PLACE = File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")), "gem")
   HOME = File.join(PLACE, "home")
 
   def test_the_installed_gem_serves
-    package = File.join(PLACE, "oribi.gem")
     FileUtils.mkdir_p(PLACE)
-    FileUtils.rm_rf(HOME)
-    run_command("gem", "build", "oribi.gemspec", "--output", package, chdir: ROOT)
-    run_command("gem", "install", "--local", "--no-document", package, chdir: PLACE)
-
+    install unless File.exist?(stamp) && File.read(stamp) == digest
     assert_match(/\Aoribi \d/, run_command(File.join(HOME, "bin/oribi"), "--version", chdir: PLACE))
     installed = Dir[File.join(HOME, "gems/oribi-*")].first
     assert_empty Dir[File.join(installed, "**/target")], "nothing of the build is left"
@@ -28,6 +24,23 @@ class GemTest < Minitest::Test
     assert_equal 0, server.wait
   ensure
     server&.clean_up
+  end
+
+  # The build takes minutes; it is made again when any file of the gem has changed.
+  def install
+    package = File.join(PLACE, "oribi.gem")
+    FileUtils.rm_rf([HOME, stamp])
+    run_command("gem", "build", "oribi.gemspec", "--output", package, chdir: ROOT)
+    run_command("gem", "install", "--local", "--no-document", package, chdir: PLACE)
+    File.write(stamp, digest)
+  end
+
+  def stamp = File.join(PLACE, "stamp")
+
+  def digest
+    files = Dir.chdir(ROOT) { Gem::Specification.load("oribi.gemspec").files.sort }
+    sums = files.map { |file| "#{file} #{Digest::SHA256.file(File.join(ROOT, file))}\n" }
+    Digest::SHA256.hexdigest(sums.join + RUBY_VERSION)
   end
 
   # Nothing of this checkout, neither library nor binary.
