@@ -93,13 +93,18 @@ fn dependencies(manifest: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The crates that `use` and `extern crate` name, as they are called in manifests.
+/// The crates that `use` and `extern crate` name, as they are called in manifests. A module that
+/// the file itself declares is no crate.
 fn uses(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+    let (mut found, mut modules) = (Vec::new(), Vec::new());
     for (index, line) in lexer::lines(text).iter().enumerate() {
         let mut words = lexer::words(&line.code).skip_while(|word| ["pub", "crate"].contains(word));
         let first = words.next();
         let named = match first {
+            Some("mod") => {
+                modules.extend(words.next().map(|name| name.replace('_', "-")));
+                None
+            }
             Some("use") => words.next(),
             Some("extern") => words.next().filter(|word| *word == "crate").and(words.next()),
             _ => None,
@@ -108,6 +113,7 @@ fn uses(text: &str) -> Vec<(usize, String)> {
             found.push((index + 1, name.replace('_', "-")));
         }
     }
+    found.retain(|(_, name)| !modules.contains(name));
     found
 }
 
@@ -149,6 +155,7 @@ mod tests {
             check("crates/front/src/http.rs", "use hyper_util::rt;\nuse wire::now_ns;\n"),
             0
         );
+        assert_eq!(check("crates/worker/tests/a.rs", "use front::Front;\nmod front;\n"), 0);
         assert_eq!(check("bench/load/src/main.rs", "use tokio::net;\n"), 0);
     }
 }
