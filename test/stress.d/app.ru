@@ -24,7 +24,8 @@ module Record
   end
 end
 
-# A body that is written as it is made; its end is the end of the request.
+# A body that is written as it is made. Its end is noted as soon as there is nothing more to come,
+# for the reply may be whole, and its worker dead, before `close`.
 class Parts
   def initialize(number, part, count)
     @number = number
@@ -34,9 +35,9 @@ class Parts
 
   def each
     @count.times { yield @part }
+  ensure
+    Record.note((@number * 2) + 1)
   end
-
-  def close = Record.note((@number * 2) + 1)
 end
 
 app = lambda do |env|
