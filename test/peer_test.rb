@@ -9,8 +9,8 @@ class PeerTest < Helper::Case
 
   # In Puma's env alone. GATEWAY_INTERFACE promises CGI, which neither is; REQUEST_PATH is PATH_INFO
   # under its Mongrel name; hijacking is not offered.
-  THEIRS = %w[GATEWAY_INTERFACE REQUEST_PATH rack.hijack rack.after_reply puma.request_body_wait puma.config
-              puma.socket].freeze
+  THEIRS = %w[GATEWAY_INTERFACE REQUEST_PATH rack.hijack rack.after_reply puma.config puma.socket
+              puma.request_body_wait].freeze
   # In ours alone.
   OURS = %w[REMOTE_PORT oribi.queue_time].freeze
   # In both, with another value: who serves, what Rack calls the interface, whether hijacking is
@@ -24,8 +24,9 @@ class PeerTest < Helper::Case
     "a plain GET" => [["GET /env", HOST]],
     "a query" => [["GET /env/a%20b;c?d=e&f=%20+", HOST]],
     "an empty query" => [["GET /env/?", HOST]],
-    "usual headers" => [["GET /env", HOST, "User-Agent: x", "Accept: */*", "Cookie: a=b", "Referer: /",
-                         "Accept-Encoding: gzip", "If-None-Match: \"x\"", "X-Requested-With: y"]],
+    "usual headers" => [["GET /env", HOST, "User-Agent: x", "Accept: */*", "Cookie: a=b",
+                         "Referer: /", "Accept-Encoding: gzip", "If-None-Match: \"x\"",
+                         "X-Requested-With: y"]],
     "no port" => [["GET /env", "Host: example.org"]],
     "IPv6" => [["GET /env", "Host: [::1]:81"]],
     "a POST" => [["POST /env", HOST, "Content-Type: text/x", "Content-Length: 4"], "body"],
@@ -68,7 +69,7 @@ class PeerTest < Helper::Case
 
   def env_of(client, head, body)
     answer = client.write(Client.request(*head), body.to_s).answer
-    env = Marshal.load(answer.body) # rubocop:disable Security/MarshalLoad
+    env = unpack(answer)
     # Where a value does not come from the client Puma's may be UTF-8; as bytes they are the same.
     env.except(*OTHERWISE).transform_values do |value, detail|
       %w[UTF-8 US-ASCII].include?(detail) ? [value.b, "ASCII-8BIT"] : [value, detail]

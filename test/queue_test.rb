@@ -37,8 +37,8 @@ class QueueTest < Helper::Case
     assert_equal 1, lines("called").map { |line| line.split.last }.uniq.size
     assert(clients.all?(&:quiet?))
     door.open_until { clients.none?(&:quiet?) }
-    assert_equal (0..5).map { |i| "GET /gate?#{i}" },
-                 clients.map { |client| client.answer.body.split(" ", 2).last }
+    answers = clients.map { |client| client.answer.body.split(" ", 2).last }
+    assert_equal (0..5).map { |i| "GET /gate?#{i}" }, answers
   end
 
   def test_a_slow_request_holds_up_no_fast_one
@@ -110,7 +110,7 @@ class QueueTest < Helper::Case
     assert_equal ("body " * 20_000).strip, bodies[1].split(" ", 4).last
     refute_includes bodies.map { |body| body.split.first }, victim
     # Each once, and the other worker was not disturbed.
-    assert_equal %w[GET\ /gate1? GET\ /gate2? GET\ /queued?get POST\ /queued?], called.sort
+    assert_equal ["GET /gate1?", "GET /gate2?", "GET /queued?get", "POST /queued?"], called.sort
     assert held[1].quiet?
     doors[1].open
     assert_equal 200, held[1].answer.status
@@ -136,7 +136,8 @@ class QueueTest < Helper::Case
     second = Integer(wait_for_lines("called", 5).last.split.last, 10)
     refute_equal first, second
     door.open
-    assert_equal [200, "#{second} GET /gate?"], client.answer.then { |a| [a.status, a.body] }
+    answer = client.answer
+    assert_equal [200, "#{second} GET /gate?"], [answer.status, answer.body]
   end
 
   def test_term_answers_everybody

@@ -11,7 +11,7 @@ class EnvTest < Helper::Case
 
   # What the server was given, and the key the test could not know.
   def env(answer)
-    found = Marshal.load(answer.body) # rubocop:disable Security/MarshalLoad
+    found = unpack(answer)
     assert_equal "Float", found.fetch("oribi.queue_time").first
     assert_operator Float(found.delete("oribi.queue_time").last), :>=, 0
     found
@@ -118,8 +118,8 @@ class EnvTest < Helper::Case
 
   def test_names_that_could_pass_for_others_are_dropped
     client = connect
-    answer = client.get("/env", "X_Forwarded_For: 1.2.3.4", "Proxy: http://evil", "Content_Length: 9",
-                        "X-Fine: 1", "Proxy-Connection: keep-alive")
+    answer = client.get("/env", "X_Forwarded_For: 1.2.3.4", "Proxy: http://evil",
+                        "Content_Length: 9", "X-Fine: 1", "Proxy-Connection: keep-alive")
     assert_env(client, answer,
                { "HTTP_X_FINE" => "1", "HTTP_PROXY_CONNECTION" => "keep-alive" })
   end
@@ -134,7 +134,7 @@ class EnvTest < Helper::Case
   end
 
   def test_keys_are_frozen
-    assert_equal [true], Marshal.load(get("/keys").body).map(&:first).uniq # rubocop:disable Security/MarshalLoad
+    assert_equal [true], unpack(get("/keys")).map(&:first).uniq
   end
 
   def test_an_app_that_spoils_its_env_spoils_no_other
@@ -164,7 +164,8 @@ class EnvTest < Helper::Case
     assert_env(client, client.get("/env"), { "REMOTE_ADDR" => "::1" })
     client.write("GET /env HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     found = env(client.answer)
-    assert_equal [["::1", BINARY], [port.to_s, BINARY]], found.values_at("SERVER_NAME", "SERVER_PORT")
+    assert_equal [["::1", BINARY], [port.to_s, BINARY]],
+                 found.values_at("SERVER_NAME", "SERVER_PORT")
 
     client = keep(Client.unix(path))
     client.write("GET /env HTTP/1.0\r\n\r\n")
@@ -181,7 +182,7 @@ class InputTest < Helper::Case
 
   BODY = "first\nsecond \xFF\nlast".b
 
-  def ask(path, body) = Marshal.load(connect.ask("POST #{path}", body: body).body) # rubocop:disable Security/MarshalLoad
+  def ask(path, body) = unpack(connect.ask("POST #{path}", body: body))
 
   def test_read
     assert_equal [BODY, "", nil], ask("/read", BODY)
@@ -200,7 +201,7 @@ class InputTest < Helper::Case
   end
 
   def test_everything_read_is_binary
-    assert_equal ["ASCII-8BIT"] * 2 + ["UTF-8", "ASCII-8BIT"], ask("/encodings", BODY)
+    assert_equal %w[ASCII-8BIT ASCII-8BIT UTF-8 ASCII-8BIT], ask("/encodings", BODY)
   end
 
   def test_no_body

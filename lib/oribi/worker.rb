@@ -62,8 +62,8 @@ module Oribi
     ensure
       # An app may end its thread without an exception: nobody waits for the rest of that reply,
       # and no worker goes on with a thread less.
-      seat.cut
       @seats.each(&:retire)
+      seat.cut
     end
 
     def answer(seat, status, headers, body)
@@ -89,7 +89,8 @@ module Oribi
 
     def report(env, error)
       # As bytes: path and message need not be of one encoding.
-      method, *path = env.values_at("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO").map { |v| v.to_s.b }
+      names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
+      method, *path = env.values_at(*names).map { |value| value.to_s.b }
       message = error.full_message(highlight: false).b
       $stderr.write("oribi: worker #{@nr}: #{method} #{path.join}: ".b << message)
     end

@@ -4,8 +4,8 @@
 
 # Every String of the env with its encoding, everything else as what it is.
 DESCRIBE = lambda do |env|
-  env.to_h do |key, value|
-    [key, value.is_a?(String) ? [value, value.encoding.name] : [value.class.name, value.inspect]]
+  env.transform_values do |value|
+    value.is_a?(String) ? [value, value.encoding.name] : [value.class.name, value.inspect]
   end
 end
 

@@ -116,11 +116,13 @@ run(lambda do |env|
   when "/close/raise" then [200, PLAIN, BadEnd.new("whole\n")]
   when "/close" then [200, PLAIN, Body.new("whole\n")]
   when "/headers"
-    [200, PLAIN.merge("set-cookie" => "a=1\nb=2", "x-one" => "1", "X-Case" => "kept", "x-empty" => ""), []]
+    [200, PLAIN.merge("set-cookie" => "a=1\nb=2", "x-one" => "1", "X-Case" => "kept",
+                      "x-empty" => ""), []]
   when "/exit" then exit(3)
   when "/thread/exit" then Thread.exit
   when "/thread/gate"
-    File.read("gate")
+    File.write("held", "\n", mode: "a")
+    File.read(Thread.current == Thread.main ? "main" : "other")
     [200, PLAIN, ["held"]]
   when %r{\A/raise/(.*)} then RAISE.fetch($1).call
   end
