@@ -7,7 +7,7 @@ require "fileutils"
 require "mkmf"
 require "rbconfig"
 
-MINIMUM = Gem::Version.new("1.85")
+MINIMUM = Gem::Version.new("1.88")
 
 def stop(message)
   abort "oribi cannot be built: #{message}"

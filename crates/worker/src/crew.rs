@@ -58,11 +58,15 @@ impl Crew {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// `seat` will sleep unless it finds something when it looks at the queue once more.
-    pub(crate) fn lie_down(&self, board: &Board, seat: u16) {
+    /// `seat` will sleep unless it finds something when it looks at the queue once more. Where its
+    /// generation does not serve it is not announced: it could only pass a wake on, to another
+    /// seat that can only pass it on. The switch of generations rings everybody.
+    pub(crate) fn lie_down(&self, board: &Board, seat: u16, serves: bool) {
         let mut state = self.state();
         state.asleep.push(seat);
-        state.rearm(board);
+        if serves {
+            state.rearm(board);
+        }
     }
 
     /// `seat` is awake again. True: a wake was meant for it, which it must use or pass on.

@@ -160,8 +160,10 @@ impl Seat {
     }
 
     fn lie_down(&mut self) {
-        self.board().seats[self.index as usize].prepare();
-        self.crew.lie_down(self.board(), self.index);
+        let board = self.board();
+        board.seats[self.index as usize].prepare();
+        let serves = board.header.serving.load(Acquire) == self.generation;
+        self.crew.lie_down(board, self.index, serves);
         self.resting = true;
     }
 
