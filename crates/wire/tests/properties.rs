@@ -221,9 +221,9 @@ const _: () = {
     assert!(FRONTS <= 64, "one word names the fronts to ring");
     assert!(CHUNKS < 1 << 16 && BODY_CHUNKS * 16 <= 64, "a chunk's number has 16 bits");
     assert!(wire::queue::GROUP * 64 >= SLOTS, "64 bits of hints cover all slots");
-    assert!(RING > SLOTS && RING % SLOTS == 0);
+    assert!(RING > SLOTS && RING.is_multiple_of(SLOTS));
     assert!(REPLY_BYTES.is_power_of_two(), "stream positions wrap at 2^32");
-    assert!(SLOT_STRIDE >= REQUEST_BYTES + REPLY_BYTES && SLOT_STRIDE % 64 == 0);
+    assert!(SLOT_STRIDE >= REQUEST_BYTES + REPLY_BYTES && SLOT_STRIDE.is_multiple_of(64));
     assert!(!SLOT_STRIDE.is_power_of_two());
 };
 
@@ -243,9 +243,9 @@ fn the_areas_lie_one_behind_the_other() {
         assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} overlap");
     }
     assert!(atomics.iter().all(|(offset, _)| offset % 64 == 0));
-    const { assert!(size_of::<Board>() <= DATA_OFFSET && DATA_OFFSET % 4096 == 0) };
+    const { assert!(size_of::<Board>() <= DATA_OFFSET && DATA_OFFSET.is_multiple_of(4096)) };
     const { assert!(DATA_OFFSET + SLOTS * SLOT_STRIDE <= CHUNK_OFFSET) };
-    const { assert!(CHUNK_OFFSET % 4096 == 0) };
+    const { assert!(CHUNK_OFFSET.is_multiple_of(4096)) };
     assert_eq!(CHUNK_OFFSET + CHUNKS * CHUNK_BYTES, SEGMENT_BYTES);
     assert_eq!(size_of::<wire::doorbell::Seat>(), 64, "a seat has a cache line to itself");
 }
