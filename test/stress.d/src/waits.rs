@@ -97,7 +97,7 @@ impl Scene<'_> {
         let Some((life, start, end)) = longest.max_by_key(|(_, start, end)| end - start) else {
             return;
         };
-        let starved = self.starved(life, start, end);
+        let starved = self.starved(life, (start, end), start == from);
         let beside = (end - start).saturating_sub(starved);
         if end - start <= LIMIT {
             waits.worst = waits.worst.max(beside);
@@ -123,14 +123,14 @@ impl Scene<'_> {
     }
 
     /// How long those who had a part in it waited for a processor: the machine as its calibration
-    /// thread saw it, or the worker and the fronts one after the other.
-    fn starved(&self, life: &Life, from: u64, to: u64) -> u64 {
+    /// thread saw it, or the worker and, if it had to ring, the front.
+    fn starved(&self, life: &Life, (from, to): Span, put: bool) -> u64 {
         let late: u64 = (self.seen.late.iter())
             .map(|(due, by)| to.min(due + by).saturating_sub(from.max(*due)))
             .sum();
-        let fronts = self.seen.lives.iter().filter(|one| one.role == Role::Front);
-        let fronts: u64 = fronts.map(|front| front.starved(from, to)).sum();
-        late.max(fronts + life.starved(from, to))
+        let fronts = self.seen.lives.iter().filter(|one| one.role == Role::Front && put);
+        let front = fronts.map(|front| front.next_starved(from, to)).max().unwrap_or(0);
+        late.max(front + life.starved(from, to))
     }
 
     /// A worker takes a request and is killed, or takes it and is stopped before it can note when:

@@ -216,4 +216,13 @@ impl Life {
         let after = self.starved.get(upto(to)).unwrap_or(last).1;
         after - before
     }
+
+    /// Nanoseconds it waited for a processor the next two times. Between its note of the time and
+    /// its ring a front executes so little that it will not be interrupted more often.
+    pub fn next_starved(&self, from: u64, to: u64) -> u64 {
+        let next = self.starved.partition_point(|(time, _)| *time <= from);
+        let before = next.checked_sub(1).map_or(0, |index| self.starved[index].1);
+        let samples = self.starved[next..].iter().take_while(|(time, _)| *time <= to);
+        samples.take(2).last().map_or(0, |(_, total)| total - before)
+    }
 }
