@@ -58,7 +58,8 @@ struct Log {
     long: Mutex<Vec<(u64, u64)>>,
 }
 
-/// A worker thread as the Ruby engine runs it: it decides with the interpreter lock, sleeps without.
+/// A worker thread as the Ruby engine runs it: it decides with the interpreter lock, and sleeps
+/// without.
 fn serve(mut seat: Seat, interpreter: &Mutex<()>, log: &Log, mut random: Random) {
     let hold = || interpreter.lock().expect("no seat panics");
     let mut held = Some(hold());
