@@ -11,6 +11,7 @@ mod admit;
 mod control;
 mod drain;
 mod http;
+mod pace;
 mod refuse;
 mod relay;
 mod table;

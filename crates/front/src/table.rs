@@ -40,11 +40,14 @@ pub struct Table {
     chunks: RefCell<Vec<u16>>,
     /// Who waits for the slot at this offset of the range.
     waiting: RefCell<Vec<Option<Waker>>>,
-    puts: Cell<u32>,
+    /// Requests put since the thread started.
+    puts: Cell<u64>,
+    /// How many there were when it last looked at replies.
+    looked_at: Cell<u64>,
 }
 
 /// Replies are looked at after so many puts even if the thread never runs out of work.
-const PUTS_BETWEEN_LOOKS: u32 = 64;
+const PUTS_BETWEEN_LOOKS: u64 = 64;
 
 fn share(total: usize, index: usize, count: usize) -> Range<usize> {
     total * index / count..total * (index + 1) / count
@@ -73,7 +76,17 @@ impl Table {
         let waiting = RefCell::new(vec![None; slots.len()]);
         let (free, chunks) = (RefCell::new(free), RefCell::new(chunks));
         let busy = Arc::new(Notify::new());
-        Table { segment, busy, front: index, slots, free, chunks, waiting, puts: Cell::new(0) }
+        Table {
+            segment,
+            busy,
+            front: index,
+            slots,
+            free,
+            chunks,
+            waiting,
+            puts: Cell::new(0),
+            looked_at: Cell::new(0),
+        }
     }
 
     /// The shared atomics.
@@ -88,6 +101,11 @@ impl Table {
 
     fn bell(&self) -> &'static FrontBell {
         &self.board().fronts[self.front]
+    }
+
+    /// Requests put since the thread started.
+    pub fn requests(&self) -> u64 {
+        self.puts.get()
     }
 
     /// Slots that are not free.
@@ -148,14 +166,14 @@ impl Table {
     /// After a put: looks at replies now and then, even under load that never pauses.
     pub fn count_put(&self) {
         self.puts.set(self.puts.get() + 1);
-        if self.puts.get() >= PUTS_BETWEEN_LOOKS {
+        if self.puts.get() - self.looked_at.get() >= PUTS_BETWEEN_LOOKS {
             self.look();
         }
     }
 
     /// Wakes whoever waits for a slot that has news. True if there was anything to do.
     fn look(&self) -> bool {
-        self.puts.set(0);
+        self.looked_at.set(self.puts.get());
         let mut any = false;
         self.bell().drain(|slot| {
             let Some(place) = (slot as usize).checked_sub(self.slots.start) else { return };

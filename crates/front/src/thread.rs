@@ -7,6 +7,7 @@
 
 use crate::accept::{self, Hands};
 use crate::drain::Drain;
+use crate::pace::Pace;
 use crate::table::{self, Table};
 use crate::{Setup, control};
 use std::io;
@@ -22,8 +23,6 @@ const NUDGE: Duration = Duration::from_millis(4);
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
     let segment = Segment::open(setup.segment)?.forever();
-    // Inherited by the threads started below. Where it is forbidden the front is only slower.
-    let _ = wire::sched::gather_wakeups();
     let count = setup.bells.len();
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
@@ -40,7 +39,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
             let runtime = runtime(segment, index, count)?;
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
-                tokio::spawn(nudge());
+                tokio::spawn(tick());
                 accept::take_over(take, drain).await;
                 Ok::<_, io::Error>(())
             })
@@ -49,7 +48,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     }
     runtime(segment, 0, count)?.block_on(async {
         let _bell = control::watch(first_bell)?;
-        tokio::spawn(nudge());
+        tokio::spawn(tick());
         control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
     })
 }
@@ -63,14 +62,19 @@ fn runtime(segment: &'static Segment, index: usize, count: usize) -> io::Result<
         .build()
 }
 
-/// While requests are under way, looks for one that waits although a worker sleeps.
-async fn nudge() {
+/// While requests are under way: looks for one that waits although a worker sleeps, and keeps the
+/// thread's pace.
+async fn tick() {
     let busy: Arc<tokio::sync::Notify> = table::with(|table| table.busy.clone());
+    let mut pace = Pace::new();
     loop {
         if table::with(|table| table.in_flight() == 0) {
             busy.notified().await;
         }
         tokio::time::sleep(NUDGE).await;
-        table::with(|table| table.nudge(NUDGE));
+        table::with(|table| {
+            table.nudge(NUDGE);
+            pace.look(table.requests());
+        });
     }
 }
