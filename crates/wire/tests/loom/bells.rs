@@ -113,7 +113,7 @@ fn one_request_of_a_crew(world: &World, (crew, interpreter): &(Crew, Mutex<()>),
     loop {
         let guard = interpreter.lock().unwrap();
         board.seats[index as usize].prepare();
-        crew.lie_down(board, index);
+        crew.lie_down(board, index, true);
         if board.take(index, 1).is_some() {
             let owed = crew.get_up(board, index);
             return pass_on(crew.begun(board) || owed);
