@@ -94,7 +94,7 @@ impl Watch {
 /// Notes by how much this machine lets a sleeping thread oversleep. Scheduled as the front is, so
 /// that it has no more luck than that.
 fn calibrate(seen: &Mutex<Seen>, stop: &AtomicBool) {
-    let _ = wire::sched::gather_wakeups();
+    let _ = wire::sched::gather_wakeups(true);
     const NAP: u64 = 2_000_000;
     let mut late = Vec::new();
     while !stop.load(Relaxed) {
