@@ -254,7 +254,7 @@ module Lifecycle
     server = start("--workers", "1", bind: "unix://#{path}")
     UNIXSocket.open(path) do |socket|
       socket.write("GET /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-      assert_match(%r{ /x$}, socket.read)
+      assert_match(%r{ /x\r?$}, socket.read)
     end
     server.signal("TERM")
     assert_equal 0, server.wait
