@@ -27,6 +27,9 @@ pub struct Run {
     pub machine: Machine,
     /// How noisy it was.
     pub noise: Noise,
+    /// What keeps its figures from being a claim: shortened phases, too few rounds, interrupted.
+    #[serde(default)]
+    pub remarks: Vec<String>,
     /// In the order in which they ran.
     pub cases: Vec<CaseResult>,
 }
@@ -145,6 +148,9 @@ pub struct PhaseResult {
     pub samples: Vec<Sample>,
     /// Kills, in milliseconds since the phase began.
     pub kills_ms: Vec<f64>,
+    /// What `samples` come to; see [`crate::series::of_soak`].
+    #[serde(default)]
+    pub series: Vec<SeriesResult>,
 }
 
 /// How often CPU is read while a phase runs; also the length of the generator's slices.
@@ -163,10 +169,45 @@ pub struct Sample {
     pub fds: u64,
     /// Processes.
     pub processes: u64,
-    /// Collections of all workers that showed themselves so far.
-    pub gc_count: f64,
+    /// Collections of all workers that showed themselves so far; None where the application does
+    /// not answer `/gc`.
+    #[serde(default)]
+    pub gc_count: Option<f64>,
     /// Milliseconds of them.
-    pub gc_ms: f64,
+    #[serde(default)]
+    pub gc_ms: Option<f64>,
+}
+
+/// One figure over the time of a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesResult {
+    /// Its name: `rps`, `p99_ms`, `pss_mb`, `fds`, `gc_ms_per_s`, `cpu_share` or `failures`.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Unit of values, mean and deviation.
+    pub unit: String,
+    /// Seconds since the phase began, and the value there.
+    pub points: Vec<(f64, f64)>,
+    /// Of all values.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+    /// Trend: units an hour, by least squares; None for fewer than three values.
+    pub slope_per_hour: Option<f64>,
+    /// Standard error of it.
+    pub slope_error: Option<f64>,
+    /// The strongest cycle, if one stands out.
+    pub cycle: Option<Cycle>,
+}
+
+/// A cycle in a time series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cycle {
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The part (0 to 1) of the variance, without the trend, that it explains.
+    pub share: f64,
 }
 
 /// One process of the server.

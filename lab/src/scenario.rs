@@ -22,6 +22,9 @@ pub struct Case {
     /// What the reader should know.
     #[serde(default)]
     pub about: String,
+    /// A scenario whose first case this one is laid over: `soak` measures any other for long.
+    #[serde(default)]
+    pub of: Option<String>,
     /// Interleaved rounds; at least 3 unless the command line says otherwise.
     #[serde(default = "three")]
     pub rounds: usize,
