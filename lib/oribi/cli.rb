@@ -3,14 +3,22 @@
 require "oribi/binary"
 
 module Oribi
-  # The command `oribi`: becomes the binary, which reads the command line.
+  # The command `oribi`: becomes the binary, which reads the command line. `oribi lab` becomes
+  # another one.
   module CLI
     module_function
 
     def start(arguments)
+      return lab(arguments.drop(1)) if arguments.first == "lab"
+
       exec(Binary.environment, [Binary.path, Binary::TITLE], *arguments)
     rescue Error, SystemCallError => error
       abort "oribi: #{error.message}"
+    end
+
+    def lab(arguments)
+      require "oribi/lab"
+      Lab.start(arguments)
     end
   end
 end

@@ -18,6 +18,7 @@ Examples:
   oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
   oribi -C config/oribi.rb                   settings from a Ruby file
   oribi check                                load configuration and app, then say what is wrong
+  oribi lab list                             what can be measured, on this server and on others
 
 Signals: TERM and INT finish what runs and end; a second INT, or QUIT, ends at once;
 HUP and USR2 boot a new generation and switch to it; TTIN and TTOU: one worker more or less.
