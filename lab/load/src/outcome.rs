@@ -58,6 +58,9 @@ pub struct Class {
     pub ok: u64,
     /// Those of them that were complete before the offered load ended: what makes requests/s.
     pub ok_in_time: u64,
+    /// The other good ones: microseconds from the end of the offered load to their last byte.
+    #[serde(default)]
+    pub late: Hist,
     /// Bytes of bodies of good answers.
     pub bytes: u64,
     /// Why the others were none.
