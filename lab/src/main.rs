@@ -3,12 +3,18 @@
 mod cli;
 mod figures;
 mod judge;
+mod library;
+mod machine;
 mod metrics;
+mod noise;
 mod recipe;
 mod report;
 mod results;
 mod scenario;
 mod series;
+mod stack;
 mod stats;
+mod timewait;
+mod tree;
 
 fn main() {}
