@@ -8,6 +8,7 @@
 use crate::layout::{Board, Line, RING, SLOTS};
 use crate::slot::{Claim, State, Word};
 use crate::sync::{AtomicU64, Ordering::*};
+use std::ops::Range;
 
 /// The order of waiting requests.
 #[repr(C)]
@@ -112,6 +113,24 @@ impl Board {
     /// The oldest waiting request, left where it is.
     pub fn first_waiting(&self) -> Option<u32> {
         self.walk(|_, slot, _| Some(slot))
+    }
+
+    /// Cancels what was put before `before_ns` and waits in these slots, which are the calling
+    /// front thread's, oldest first, and names each slot to `shed`. A slot so named is FILLING. A
+    /// request that a worker has taken is left alone, even if that worker died and it waits again.
+    pub fn shed(&self, slots: &Range<usize>, before_ns: u64, shed: impl Fn(u32)) {
+        self.walk(|board, slot, position| {
+            let head = &board.slots[slot as usize];
+            if head.returns.load(Relaxed) > 0 {
+                return None;
+            }
+            // Those behind it came later: the walk may end.
+            let young = head.queued_ns.load(Relaxed) >= before_ns;
+            if !young && slots.contains(&(slot as usize)) && board.cancel(slot, position) {
+                shed(slot);
+            }
+            young.then_some(())
+        });
     }
 
     /// Offers waiting requests to `accept`, oldest first, until it returns something.

@@ -204,7 +204,8 @@ impl Board {
         self.fronts[front].note(claim.slot);
     }
 
-    /// QUEUED → FILLING, by the front whose client has gone. False: a worker has it, or had it.
+    /// QUEUED → FILLING, by the front whose client has gone or that sheds the request. False: a
+    /// worker has it, or had it.
     pub fn cancel(&self, slot: u32, position: u64) -> bool {
         let filling = Word { state: State::Filling, owner: 0, position };
         let slot = &self.slots[slot as usize];

@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::layout::RING;
 use wire::queue::Full;
@@ -19,6 +20,8 @@ enum Step {
     Take(u16, usize),
     /// The front cancels the n-th that waits.
     Cancel(usize),
+    /// A front thread sheds what in its half of the slots waits longer than the n-th.
+    Shed(usize, bool),
     /// The client of the n-th that is running goes away.
     Abandon(usize),
     /// The worker of this seat begins all it has.
@@ -42,6 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => many.clone().prop_map(Step::Put),
         6 => (owner.clone(), many).prop_map(|(o, n)| Step::Take(o, n)),
         2 => any::<usize>().prop_map(Step::Cancel),
+        2 => any::<(usize, bool)>().prop_map(|(n, upper)| Step::Shed(n, upper)),
         1 => any::<usize>().prop_map(Step::Abandon),
         2 => owner.clone().prop_map(Step::Begin),
         3 => owner.clone().prop_map(Step::Complete),
@@ -78,6 +82,7 @@ impl Model<'_> {
             Step::Put(count) => (0..count).for_each(|_| self.put()),
             Step::Take(owner, count) => (0..count).for_each(|_| self.take(owner)),
             Step::Cancel(n) => self.cancel(n),
+            Step::Shed(n, upper) => self.shed(n, upper),
             Step::Abandon(n) => self.abandon(n),
             Step::Begin(owner) => self.begin(owner),
             Step::Complete(owner) => self.complete(owner),
@@ -102,6 +107,7 @@ impl Model<'_> {
         head.returns.store(0, Relaxed);
         // Every second may be run twice, as a GET may.
         head.idempotent.store(slot % 2, Relaxed);
+        head.queued_ns.store(self.board.queue.tail.load(Relaxed), Relaxed);
         head.state.store(Word { state: State::Filling, owner: 0, position: 0 }.pack(), Release);
         match self.board.put(slot) {
             Ok(position) => {
@@ -137,6 +143,28 @@ impl Model<'_> {
         assert!(self.board.cancel(slot, position));
         assert!(!self.board.cancel(slot, position), "cancelled twice");
         self.free(slot);
+    }
+
+    fn shed(&mut self, n: usize, upper: bool) {
+        let slots = if upper { SLOTS / 2..SLOTS } else { 0..SLOTS / 2 };
+        let nth = n % (self.waiting.len() + 1);
+        // `put` takes the position for the time.
+        let before = self.waiting.keys().nth(nth).copied().unwrap_or(u64::MAX);
+        let its = |position: &u64, slot: &u32| {
+            *position < before && slots.contains(&(*slot as usize)) && self.returns[slot] == 0
+        };
+        let expected: Vec<(u64, u32)> =
+            self.waiting.iter().map(|(p, s)| (*p, *s)).filter(|(p, s)| its(p, s)).collect();
+        let shed = RefCell::new(Vec::new());
+        self.board.shed(&slots, before, |slot| shed.borrow_mut().push(slot));
+        let slots: Vec<u32> = expected.iter().map(|(_, slot)| *slot).collect();
+        assert_eq!(shed.into_inner(), slots);
+        for (position, slot) in expected {
+            let word = self.board.slots[slot as usize].word();
+            assert_eq!((word.state, word.position), (State::Filling, position));
+            self.waiting.remove(&position);
+            self.free(slot);
+        }
     }
 
     fn abandon(&mut self, n: usize) {

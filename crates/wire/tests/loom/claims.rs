@@ -58,6 +58,27 @@ fn a_cancel_races_a_take() {
     });
 }
 
+/// What is shed is not taken, what is taken not shed, and nothing stays.
+#[test]
+fn a_shed_races_a_take() {
+    explore(3, || {
+        let world = World::new(2);
+        world.put(0, 1);
+        world.put(1, 2);
+        let other = taker(&world, 0);
+        let shed = std::cell::Cell::new([0, 0]);
+        world.board.shed(&(0..2), 1, |slot| {
+            let mut slots = shed.get();
+            slots[slot as usize] += 1;
+            shed.set(slots);
+        });
+        other.join().unwrap();
+        let [first, second] = shed.get();
+        assert_eq!(runs(&world)[..2], [1 - first, 1 - second]);
+        assert!(take_all(&world, 1).is_empty());
+    });
+}
+
 /// Two front threads put while a worker takes: the ring is not full, and the hole between one's
 /// position and its slot hides nothing for good.
 #[test]
