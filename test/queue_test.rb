@@ -172,6 +172,101 @@ class QueueTest < Helper::Case
     assert_equal 0, server.wait(within: 8)
   end
 
+  # Seconds; long enough for what should happen within it on a busy machine.
+  LIMIT = 1.0
+
+  # A server whose one worker runs a request that lasts until the door is opened.
+  def start_with_held(*arguments)
+    start("queue.ru", "-w", "1", *arguments)
+    door = gate("gate")
+    held = ask_for("/gate")
+    door.arrived
+    [door, held]
+  end
+
+  def assert_shed(answer)
+    assert_equal [503, "1", "text/plain"],
+                 [answer.status, answer["retry-after"], answer["content-type"]]
+    assert_match(/\AThe request waited longer than queue_timeout allows\..*\n\z/, answer.body)
+  end
+
+  def test_queue_timeout_sheds_what_waits_longer_and_nothing_else
+    door, held = start_with_held("--queue-timeout", (2 * LIMIT).to_s)
+    asked = now
+    old = [ask_for("/old?1"), connect.write(Client.request("POST /old", body: "x" * 100_000))]
+    wait_until("half of the limit has passed") { now - asked > LIMIT }
+    young = Array.new(2) { |i| ask_for("/young?#{i}") }
+    wait_until_read(*old, *young)
+    assert(old.all?(&:quiet?))
+    old.each { |client| assert_shed(client.answer) }
+    assert_includes (2 * LIMIT)..(3.5 * LIMIT), now - asked
+    # The one that runs is older than those, and no younger one was shed with them.
+    assert([held, *young].all?(&:quiet?))
+    door.open
+    answers = [held, *young].map(&:answer)
+    assert_equal [200] * 3, answers.map(&:status)
+    assert_equal ["GET /gate?", "GET /young?0", "GET /young?1"], called
+    wait_for_log(/^oribi: front: shed, for they waited longer than queue_timeout \(2 s\): [12]$/)
+  end
+
+  def test_a_connection_goes_on_after_a_request_of_its_was_shed
+    door, held = start_with_held("--queue-timeout", "0.1")
+    client = connect.write(Client.request("GET /1") + Client.request("GET /2"))
+    2.times { assert_shed(client.answer) }
+    assert_shed(client.ask("POST /3", body: "x" * 100_000))
+    client.write(Client.request("HEAD /4"))
+    answer = client.answer(bodiless: true)
+    assert_equal [503, "1"], [answer.status, answer["retry-after"]]
+    door.open
+    assert_equal 200, held.answer.status
+    # On a busy machine even an idle worker may take longer than this limit.
+    served = wait_until("one is served") do
+      client.ask("POST /5", body: "body").then { |found| found if found.status == 200 }
+    end
+    assert_equal "POST /5? body", served.body.split(" ", 2).last
+    assert_equal ["GET /gate?", "POST /5?"], called
+  end
+
+  def test_what_was_shed_leaves_its_slot
+    door, held = start_with_held("--queue-timeout", "0.02")
+    clients = Array.new(256) { connect }
+    # More in all than there are slots, so that slots that stay away would be missed.
+    17.times do
+      clients.each { |client| client.write(Client.request("GET /shed")) }
+      clients.each { |client| assert_shed(client.answer) }
+    end
+    door.open
+    assert_equal 200, held.answer.status
+    # On a busy machine even an idle worker may take longer than this limit.
+    wait_until("one is served") { get("/after").status == 200 }
+    assert_equal ["GET /gate?", "GET /after?"], called
+  end
+
+  def test_without_queue_timeout_requests_wait = assert_waits
+
+  def test_with_a_queue_timeout_of_zero_requests_wait = assert_waits("--queue-timeout", "0")
+
+  def assert_waits(*arguments)
+    door, held = start_with_held(*arguments)
+    asked = now
+    waiting = ask_for("/waiting")
+    wait_until("the front has looked many times") { now - asked > LIMIT / 2 }
+    assert waiting.quiet?
+    door.open
+    assert_equal [200, 200], [held.answer.status, waiting.answer.status]
+  end
+
+  def test_a_wrong_queue_timeout_is_named
+    %w[soon -1 86401 NaN].each do |wrong|
+      ended = Server.new(:oribi, "--queue-timeout=#{wrong}", app: Case.source("queue.ru"))
+      assert_equal 1, ended.wait
+      assert_equal "oribi: queue_timeout: #{wrong.inspect} is not a number of seconds " \
+                   "from 0 to 86400\n", ended.log
+    ensure
+      ended&.clean_up
+    end
+  end
+
   def test_connections_leave_no_descriptors
     start("queue.ru", "-w", "2")
     front = server.one("front").pid

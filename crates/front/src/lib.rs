@@ -1,8 +1,8 @@
 //! The front: client connections in, slots filled, replies relayed.
 //!
 //! Read in the order of a request: `accept`, `http` (bytes to a request head), `admit` (the head
-//! into a slot, the slot into the queue), `relay` (the reply back to the client), `table` (whose
-//! slot is whose, freeing), `drain`.
+//! into a slot, the slot into the queue), `shed` (what waits too long there), `relay` (the reply back
+//! to the client), `table` (whose slot is whose, freeing), `drain`.
 
 #![forbid(unsafe_code)]
 
@@ -14,11 +14,13 @@ mod http;
 mod pace;
 mod refuse;
 mod relay;
+mod shed;
 mod table;
 mod thread;
 
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A socket to accept on.
 pub struct Listener {
@@ -40,6 +42,8 @@ pub struct Setup {
     pub bells: Vec<OwnedFd>,
     /// Where clients come in.
     pub listeners: Vec<Listener>,
+    /// How long a request may wait in the queue; zero: for ever.
+    pub queue_timeout: Duration,
 }
 
 /// Runs the front until it has drained, or its supervisor is gone.

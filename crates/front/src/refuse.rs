@@ -13,6 +13,8 @@ pub enum Refusal {
     HeadTooLarge,
     /// No slot, no chunk or no place in the queue.
     Overloaded,
+    /// It was in the queue longer than `queue_timeout`.
+    WaitedTooLong,
     /// The worker died before the reply was whole.
     WorkerDied,
     /// The worker's reply makes no sense.
@@ -24,7 +26,7 @@ impl Refusal {
         match self {
             Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Refusal::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Overloaded | Refusal::WaitedTooLong => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
             Refusal::BadReply => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -35,6 +37,9 @@ impl Refusal {
             Refusal::BodyTooLarge => "The request body is too large.\n",
             Refusal::HeadTooLarge => "The request's headers are too large.\n",
             Refusal::Overloaded => "Too many requests are waiting. Try again shortly.\n",
+            Refusal::WaitedTooLong => {
+                "The request waited longer than queue_timeout allows. Try again shortly.\n"
+            }
             Refusal::WorkerDied => "The process that ran this request has died.\n",
             Refusal::BadReply => "The application's reply is not valid.\n",
         }
@@ -47,7 +52,7 @@ impl Refusal {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         match self {
-            Refusal::Overloaded => {
+            Refusal::Overloaded | Refusal::WaitedTooLong => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // Part of the request was not read, so the connection cannot go on.

@@ -52,6 +52,8 @@ pub struct Stream {
     ready: VecDeque<Bytes>,
     ended: bool,
     cut: bool,
+    /// It waited in the queue for too long; no worker has seen it.
+    shed: bool,
     /// hyper has had a turn to send what came before the cut.
     flushed: bool,
     /// `poll_part` has said Pending and not been called since.
@@ -70,6 +72,7 @@ impl Stream {
             ready: VecDeque::new(),
             ended: false,
             cut: false,
+            shed: false,
             flushed: false,
             pending: false,
         }
@@ -80,10 +83,10 @@ impl Stream {
     fn read(&mut self, on_head: &mut dyn FnMut(&[u8])) -> Result<(), Malformed> {
         let Some(ticket) = &self.ticket else { return Ok(()) };
         let slot = ticket.slot;
-        let done = table::with(|table| {
+        let state = table::with(|table| {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
-            let done = shared.word().state == State::Done;
+            let state = shared.word().state;
             let read = shared.read.load(Relaxed);
             // A worker may have written anything here; more than a window is never read.
             let length = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
@@ -95,10 +98,13 @@ impl Stream {
                     self.decode(window, on_head)
                 })?;
             }
-            Ok(done)
+            Ok(state)
         })?;
-        if done && let Some(ticket) = self.ticket.take() {
+        if matches!(state, State::Done | State::Filling)
+            && let Some(ticket) = self.ticket.take()
+        {
             ticket.settle();
+            self.shed = state == State::Filling;
             self.cut = !self.ended;
         }
         Ok(())
@@ -170,6 +176,7 @@ pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
         match read {
             Err(Malformed) => Poll::Ready(Err(Refusal::BadReply)),
             Ok(()) if head.is_some() => Poll::Ready(Ok(())),
+            Ok(()) if stream.shed => Poll::Ready(Err(Refusal::WaitedTooLong)),
             Ok(()) if stream.cut || stream.ended => Poll::Ready(Err(Refusal::WorkerDied)),
             Ok(()) => Poll::Pending,
         }

@@ -152,11 +152,30 @@ impl Table {
         waited
     }
 
+    /// Cancels what waits in the queue since longer than `timeout` and wakes who waits for it, who
+    /// then finds the slot FILLING; returns how many there were.
+    pub fn shed(&self, timeout: Duration) -> u64 {
+        let Some(before) = now_ns().checked_sub(timeout.as_nanos() as u64) else { return 0 };
+        let count = Cell::new(0);
+        self.board().shed(&self.slots, before, |slot| {
+            count.set(count.get() + 1);
+            // Nobody there: woken already, and has not looked yet.
+            let waker = self.waiting.borrow_mut()[slot as usize - self.slots.start].take();
+            waker.inspect(Waker::wake_by_ref);
+        });
+        count.get()
+    }
+
     /// Nobody waits for the slot's reply any more: freed now if it can be, else when it is done.
     pub fn abandon(&self, slot: u32, position: u64) {
         let board = self.board();
         self.waiting.borrow_mut()[slot as usize - self.slots.start] = None;
-        if board.cancel(slot, position) || board.slots[slot as usize].word().state == State::Done {
+        // FILLING: shed, and the client left before it could be told.
+        let ours = || {
+            let state = board.slots[slot as usize].word().state;
+            matches!(state, State::Done | State::Filling)
+        };
+        if board.cancel(slot, position) || ours() {
             self.free(slot);
         } else {
             board.abandon(slot);
@@ -220,4 +239,43 @@ pub fn before_sleep() {
 /// The thread is awake: workers need not ring.
 pub fn after_sleep() {
     with(|table| table.bell().awake());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(table: &Table) -> (u32, u64) {
+        let slot = table.take_slot().unwrap();
+        (slot, table.board().put(slot).unwrap())
+    }
+
+    #[test]
+    fn a_shed_request_whose_client_leaves_gives_its_slot_back() {
+        let table = Table::new(Segment::create().unwrap().forever(), 0, 1);
+        let (slot, position) = put(&table);
+        table.wait(slot, Waker::noop());
+        assert_eq!((table.shed(Duration::ZERO), table.in_flight()), (1, 1));
+        assert_eq!(table.board().slots[slot as usize].word().state, State::Filling);
+        table.abandon(slot, position);
+        assert_eq!(table.in_flight(), 0);
+    }
+
+    #[test]
+    fn what_a_worker_has_or_another_front_thread_put_is_not_shed() {
+        let segment = Segment::create().unwrap().forever();
+        let tables = [0, 1].map(|index| Table::new(segment, index, 2));
+        let board = segment.board();
+        board.header.serving.store(1, Relaxed);
+        put(&tables[0]);
+        let taken = board.take(0, 1).unwrap();
+        put(&tables[1]);
+        assert_eq!(tables[0].shed(Duration::ZERO), 0);
+        // Given back after a death, it is still not one that nobody has taken.
+        board.settle_seats(0, 1, false);
+        assert_eq!(board.first_waiting(), Some(taken.slot));
+        assert_eq!(tables[0].shed(Duration::ZERO), 0);
+        assert_eq!(tables[1].shed(Duration::ZERO), 1);
+        assert_eq!(tables[1].shed(Duration::from_secs(86_400)), 0);
+    }
 }

@@ -8,6 +8,7 @@
 use crate::accept::{self, Hands};
 use crate::drain::Drain;
 use crate::pace::Pace;
+use crate::shed::Shedder;
 use crate::table::{self, Table};
 use crate::{Setup, control};
 use std::io;
@@ -27,6 +28,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
     }
+    let queue_timeout = setup.queue_timeout;
     let drain = Drain::new();
     let mut bells = setup.bells.into_iter();
     let first_bell = bells.next().expect("counted above");
@@ -39,7 +41,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
             let runtime = runtime(segment, index, count)?;
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
-                tokio::spawn(tick());
+                tokio::spawn(tick(queue_timeout));
                 accept::take_over(take, drain).await;
                 Ok::<_, io::Error>(())
             })
@@ -48,7 +50,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     }
     runtime(segment, 0, count)?.block_on(async {
         let _bell = control::watch(first_bell)?;
-        tokio::spawn(tick());
+        tokio::spawn(tick(queue_timeout));
         control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
     })
 }
@@ -62,17 +64,19 @@ fn runtime(segment: &'static Segment, index: usize, count: usize) -> io::Result<
         .build()
 }
 
-/// While requests are under way: looks for one that waits although a worker sleeps, and keeps the
-/// thread's pace.
-async fn tick() {
+/// While requests are under way: looks for those that have waited too long, for one that waits
+/// although a worker sleeps, and keeps the thread's pace.
+async fn tick(queue_timeout: Duration) {
     let busy: Arc<tokio::sync::Notify> = table::with(|table| table.busy.clone());
+    let mut shedder = Shedder::new(queue_timeout);
     let mut pace = Pace::new();
     loop {
-        if table::with(|table| table.in_flight() == 0) {
+        if table::with(|table| table.in_flight() == 0) && !shedder.has_unsaid() {
             busy.notified().await;
         }
         tokio::time::sleep(NUDGE).await;
         table::with(|table| {
+            shedder.look(table);
             table.nudge(NUDGE);
             pace.look(table.requests());
         });

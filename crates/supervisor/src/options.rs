@@ -23,6 +23,8 @@ pub struct Settings {
     pub front_threads: u16,
     /// The kernel's queue of each listener.
     pub backlog: i32,
+    /// How long a request may wait in the queue; zero: for ever.
+    pub queue_timeout: Duration,
     /// What running requests get to finish.
     pub shutdown_timeout: Duration,
     /// Whether a harmless request may be run twice.
@@ -42,6 +44,10 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         Value::Count(n) => Ok(n as u16),
         other => Err(format!("{name}: {other:?} is not a number")),
     };
+    let seconds = |name: &str| match value(name)? {
+        Value::Seconds(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        other => Err(format!("{name}: {other:?} is no duration")),
+    };
     let settings = Settings {
         binds: binds(layers)?,
         workers: count("workers")?,
@@ -52,10 +58,8 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         },
         front_threads: count("front_threads")?,
         backlog: i32::from(count("backlog")?),
-        shutdown_timeout: match value("shutdown_timeout")? {
-            Value::Seconds(seconds) => Duration::from_secs_f64(seconds),
-            other => return Err(format!("shutdown_timeout: {other:?} is no duration")),
-        },
+        queue_timeout: seconds("queue_timeout")?,
+        shutdown_timeout: seconds("shutdown_timeout")?,
         retry_idempotent: value("retry_idempotent")? == Value::Flag(true),
     };
     let seats = u32::from(settings.workers) * u32::from(settings.threads);
@@ -123,6 +127,7 @@ mod tests {
         assert_eq!((settings.workers, settings.threads), (3, 2));
         assert_eq!(settings.binds, [Address::Tcp("127.0.0.1".into(), 9292)]);
         assert_eq!(settings.shutdown_timeout, Duration::from_secs(30));
+        assert_eq!(settings.queue_timeout, Duration::ZERO);
     }
 
     #[test]
@@ -137,6 +142,10 @@ mod tests {
     fn what_is_wrong_is_named() {
         let error = |layer: Layer| resolve(&[layer]).unwrap_err();
         assert!(error(layer(&[("workers", &["none"])])).starts_with("workers: \"none\""));
+        assert_eq!(
+            error(layer(&[("queue_timeout", &["soon"])])),
+            "queue_timeout: \"soon\" is not a number of seconds from 0 to 86400"
+        );
         assert!(error(layer(&[("port", &["70000"])])).contains("from 0 to 65535"));
         assert!(error(layer(&[("bind", &["nowhere"])])).contains("unix://PATH"));
         let many = layer(&[("workers", &["100"]), ("threads", &["10"])]);

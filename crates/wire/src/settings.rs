@@ -148,6 +148,14 @@ pub const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "queue_timeout",
+        metavar: "SECONDS",
+        doc: "How long a request may wait in the queue before it is answered with 503; 0: for ever",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
         name: "shutdown_timeout",
         metavar: "SECONDS",
         doc: "How long running requests may take to finish before their worker is killed",

@@ -51,6 +51,7 @@ impl Supervisor {
             "supervisor": self.pidfd.as_raw_fd(),
             "bells": bells,
             "listeners": listeners,
+            "queue_timeout": self.settings.queue_timeout.as_secs_f64(),
         });
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
