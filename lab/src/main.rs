@@ -1,5 +1,7 @@
 //! `oribi lab`: measures any Ruby web server.
 
+mod blocks;
+mod bootstrap;
 mod cli;
 mod figures;
 mod judge;
@@ -7,6 +9,7 @@ mod library;
 mod machine;
 mod metrics;
 mod noise;
+mod overload;
 mod recipe;
 mod report;
 mod results;

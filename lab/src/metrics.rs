@@ -139,6 +139,14 @@ pub const ALL: &[Metric] = &[
         "requests without a good answer for each kill",
     ),
     metric(
+        "failures",
+        "unexpected",
+        "",
+        false,
+        0,
+        "targets only: unexpected failures, errors and complaints of all rounds together",
+    ),
+    metric(
         "pss_mb",
         "PSS",
         "MB",
@@ -157,7 +165,28 @@ pub const ALL: &[Metric] = &[
     ),
 ];
 
-/// The definition behind a full name; None for a name that no metric has.
+/// The definition behind a full name; None for a name that no metric has. A phase or a class may
+/// bear the name of a metric: what stands behind the first point decides.
 pub fn find(full: &str) -> Option<&'static Metric> {
-    full.split('.').find_map(|part| ALL.iter().find(|metric| metric.name == part))
+    let named = |name: &str| ALL.iter().find(|metric| metric.name == name);
+    let mut parts = full.split('.');
+    let (first, second) = (parts.next()?, parts.next());
+    match second {
+        Some(name) => named(name),
+        None => named(first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn a_name_is_found_by_the_part_behind_the_phase() {
+        assert_eq!(find("load.rps").map(|metric| metric.name), Some("rps"));
+        assert_eq!(find("kills.p99_ms.served").map(|metric| metric.name), Some("p99_ms"));
+        assert_eq!(find("pss_mb").map(|metric| metric.name), Some("pss_mb"));
+        assert!(find("load.speed").is_none());
+        assert!(find("rps.load").is_none());
+    }
 }

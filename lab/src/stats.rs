@@ -8,7 +8,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// The value that `part` (0 to 1) of all do not exceed, linear between neighbours.
 pub fn percentile(values: &[f64], part: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
+    percentile_of_sorted(&sorted, part)
+}
+
+/// [`percentile`] of values that ascend.
+pub fn percentile_of_sorted(sorted: &[f64], part: f64) -> Option<f64> {
     let at = part.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     Some(low + (high - low) * at.fract())
