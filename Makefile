@@ -8,6 +8,12 @@ DURATION ?= 600
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 NATIVE := lib/oribi/native.so
 STEP := tools/step
+# Workspaces of their own.
+LAB := --manifest-path lab/Cargo.toml
+CEILING := bench/ceilings/hyper_hello
+CEILING_TARGET := $(or $(CARGO_TARGET_DIR),$(CEILING)/target)
+# What `make lab` measures.
+SCENARIOS ?= hello stuck share burst kill
 
 # cargo's own place comes last: a cargo that is already in PATH was chosen by somebody.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -15,13 +21,14 @@ export RUBY
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve build build-only test stress bench lint fmt clippy unit loom blackbox examples fuzz docs clean
+.PHONY: help serve build build-only test stress lab lab-setup lab-build lab-test bench lint fmt clippy \
+  unit loom blackbox examples fuzz docs clean
 
 help: ## this list
 	@echo "Oribi, a Ruby application server. What there is to make:"
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
-	  awk -F'|' '{ printf "  %-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+	  awk -F'|' '{ printf "  %-15s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  make serve APP=path/to/config.ru ARGS='-w 4 -p 3000' serves yours."
 
@@ -45,6 +52,7 @@ test: ## install what the tests need, build, run everything that must pass
 	@$(STEP) "build" $(MAKE) --no-print-directory build-only
 	@$(STEP) "clippy" $(MAKE) --no-print-directory clippy
 	@$(STEP) "cargo test" $(MAKE) --no-print-directory unit
+	@$(STEP) "the lab" $(MAKE) --no-print-directory lab-test
 	@$(STEP) "loom models" $(MAKE) --no-print-directory loom
 	@$(STEP) "the server from outside" $(MAKE) --no-print-directory blackbox
 	@$(STEP) "the examples" $(MAKE) --no-print-directory examples
@@ -55,10 +63,25 @@ test: ## install what the tests need, build, run everything that must pass
 stress: ## kill everything at random under load (DURATION=600)
 	@test/stress $(DURATION)
 
-bench: ## compare with the ceilings and with other servers
-	@tools/setup bench
-	@$(MAKE) --no-print-directory build-only
-	@bench/run
+lab: ## measure this and other servers, in under ten minutes (SCENARIOS="fair stuck" chooses)
+	@tools/setup build
+	@$(MAKE) --no-print-directory build-only lab-build
+	@$(RUBY) exe/oribi lab run $(SCENARIOS)
+
+lab-setup: ## install the other servers that the lab knows, as Debian packages
+	@tools/setup lab
+
+lab-build: ## build the lab
+	@cargo build --locked --release $(LAB)
+
+lab-test:
+	@cargo test --locked --workspace $(LAB)
+
+bench: ## see whether Oribi keeps its promises, against ceilings and other servers
+	@tools/setup lab
+	@$(MAKE) --no-print-directory build-only lab-build
+	@cargo build --locked --release --manifest-path $(CEILING)/Cargo.toml
+	@PATH="$(abspath $(CEILING_TARGET))/release:$$PATH" $(RUBY) exe/oribi lab run bench/*.toml
 
 lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are installed
 	@if command -v rubocop >/dev/null; then rubocop --format simple; fi
@@ -66,9 +89,13 @@ lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are in
 
 fmt:
 	@cargo fmt --all --check
+	@cargo fmt --all --check $(LAB)
+	@cargo fmt --all --check --manifest-path $(CEILING)/Cargo.toml
 
 clippy:
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@cargo clippy --locked --workspace --all-targets $(LAB) -- -D warnings
+	@cargo clippy --locked --all-targets --manifest-path $(CEILING)/Cargo.toml -- -D warnings
 
 unit:
 	@cargo test --locked --workspace

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What the stuck mix comes to with an ideal queue: ten clients in a closed loop, three servers, first
-# come, first served, nothing lost between requests. Prints the fast requests' percentiles in ms for
-# some lengths of a fast request, overheads included: `ruby bench/stuck_mix_ideal.rb`.
+# What the stuck mix comes to with an ideal queue: ten clients in a closed loop, three servers,
+# first come, first served, nothing lost between requests. Prints the fast requests' percentiles in
+# ms for some lengths of a fast request, overheads included: `ruby bench/stuck_mix_ideal.rb`.
 
 SERVERS = 3
 CLIENTS = 10
@@ -28,7 +28,7 @@ def latencies(fast)
     done = [asked, free_at[server]].max + length
     free_at[server] = done
     asked_at[asked_at.index(asked)] = done
-    seen << done - asked if length == fast
+    seen << (done - asked) if length == fast
   end
   seen.sort
 end

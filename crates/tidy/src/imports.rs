@@ -4,7 +4,7 @@ use crate::lexer;
 use crate::{Complaint, File};
 
 /// Our crates by directory and name, and which of ours each may import.
-const OURS: [(&str, &str, &[&str]); 9] = [
+const OURS: [(&str, &str, &[&str]); 11] = [
     ("crates/wire", "wire", &[]),
     ("crates/door", "door", &[]),
     ("crates/shim", "shim", &[]),
@@ -14,6 +14,9 @@ const OURS: [(&str, &str, &[&str]); 9] = [
     ("crates/mruby", "mruby", &["worker", "wire"]),
     ("ext/oribi", "oribi-ruby", &["worker", "wire"]),
     ("crates/supervisor", "oribi", &["front", "wire", "door", "mruby"]),
+    // The lab knows servers by their sockets alone, this one too.
+    ("lab/load", "oribi-load", &[]),
+    ("lab", "oribi-lab", &["oribi-load"]),
 ];
 
 /// Crates of others that belong to one of ours alone. A trailing `*` stands for anything.
@@ -48,8 +51,11 @@ pub fn check(file: &File) -> Vec<Complaint> {
 
 /// A path in one of the workspace's crates: the crate's directory, and the rest.
 fn split(path: &str) -> Option<(&str, &str)> {
-    if let Some(rest) = path.strip_prefix("ext/oribi/") {
-        return Some(("ext/oribi", rest));
+    for directory in ["ext/oribi", "lab/load", "lab"] {
+        let rest = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+        if let Some(rest) = rest {
+            return Some((directory, rest));
+        }
     }
     let (name, rest) = path.strip_prefix("crates/")?.split_once('/')?;
     Some((&path[.."crates/".len() + name.len()], rest))
@@ -156,6 +162,15 @@ mod tests {
             0
         );
         assert_eq!(check("crates/worker/tests/a.rs", "use front::Front;\nmod front;\n"), 0);
-        assert_eq!(check("bench/load/src/main.rs", "use tokio::net;\n"), 0);
+        assert_eq!(check("bench/ceilings/hyper_hello/src/main.rs", "use tokio::net;\n"), 0);
+    }
+
+    #[test]
+    fn the_lab_knows_no_server() {
+        let check = |path, text| complaints(path, text).len();
+        assert_eq!(check("lab/src/stack.rs", "use oribi_load::plan;\nuse wire::Board;\n"), 1);
+        assert_eq!(check("lab/load/src/lib.rs", "use oribi_lab::results;\nuse rustix::net;\n"), 1);
+        assert_eq!(check("lab/Cargo.toml", "[dependencies]\nfront = 1\ntoml = \"0.9\"\n"), 1);
+        assert_eq!(check("lab/load/Cargo.toml", "[dependencies]\ntokio = \"1\"\n"), 1);
     }
 }
