@@ -115,9 +115,9 @@ pub struct Contender {
     pub stack: Stack,
 }
 
-/// A part of a cell.
+/// A part of a cell. Serde cannot refuse unknown keys beside a flattened enum (it would refuse the
+/// enum's own); `library.rs` does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Prefix of its metrics.
     pub name: String,
