@@ -1,5 +1,39 @@
 //! The lab's load generator: takes a [`plan::Plan`], gives an [`outcome::Outcome`].
+//!
+//! One thread and one epoll. It measures what the usual closed-loop tools cannot: connections over
+//! unix sockets, mixes of requests, an open loop whose latencies count from the moment a request
+//! *should* have been sent, bursts, slow readers, and why a request failed.
 
+mod draw;
+mod engine;
 pub mod hist;
+mod kind;
+mod ledger;
 pub mod outcome;
 pub mod plan;
+mod response;
+mod run;
+mod shapes;
+mod target;
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+pub use run::run;
+
+/// Reads a plan as JSON from the standard input, writes the outcome as JSON to the standard output.
+pub fn serve_stdin() -> ExitCode {
+    match serve(std::io::stdin().lock(), std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("load generator: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(from: impl Read, mut to: impl Write) -> Result<(), String> {
+    let plan = serde_json::from_reader(from).map_err(|error| format!("the plan: {error}"))?;
+    let outcome = serde_json::to_vec(&run(&plan)?).map_err(|error| error.to_string())?;
+    to.write_all(&outcome).and_then(|()| to.flush()).map_err(|error| format!("output: {error}"))
+}
