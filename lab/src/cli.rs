@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+/// Where runs are kept unless `--out` says otherwise.
+pub const RUNS: &str = "lab-results";
+
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "oribi lab", bin_name = "oribi lab", version, arg_required_else_help = true)]
@@ -89,7 +92,7 @@ pub struct Common {
     #[arg(long)]
     pub name: Option<String>,
     /// Folder of all runs
-    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    #[arg(long, value_name = "DIR", default_value = RUNS)]
     pub out: PathBuf,
 }
 

@@ -73,6 +73,14 @@ pub struct Case {
     pub sample_seconds: f64,
 }
 
+impl Case {
+    /// One in which nothing but its name is said, for those that are not read from a file.
+    pub fn named(name: &str) -> Self {
+        let text = format!("name = \"{name}\"\ntitle = \"\"");
+        toml::from_str(&text).expect("everything else has a default")
+    }
+}
+
 /// How a server is started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stack {

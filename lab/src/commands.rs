@@ -1,0 +1,42 @@
+//! One function for each subcommand; each answers with the exit status.
+
+use std::path::{Path, PathBuf};
+
+use crate::library::Library;
+use crate::rounds::{self, Session};
+use crate::{ask_app, cli, list, report, select};
+
+/// `oribi lab list`.
+pub fn list(list: &cli::List) -> Result<u8, String> {
+    let mut library = library()?;
+    if list.servers { list::servers(&library) } else { list::scenarios(&mut library) }.map(|()| 0)
+}
+
+/// `oribi lab run`.
+pub fn run(run: &cli::Run) -> Result<u8, String> {
+    let mut library = library()?;
+    let cases = select::cases(&mut library, run)?;
+    let remarks = select::remarks(&cases, run.common.quick);
+    let name = run.common.name.clone().unwrap_or_else(rounds::name);
+    rounds::run(&library, cases, Session { out: run.common.out.clone(), name, remarks })
+}
+
+/// `oribi lab compare`.
+pub fn compare(compare: &cli::Compare) -> Result<u8, String> {
+    let runs = Path::new(cli::RUNS);
+    let (before, after) =
+        (report::read(&compare.before, runs)?, report::read(&compare.after, runs)?);
+    anstream::print!("{}", report::compare(&before, &after, compare.anyway)?);
+    Ok(0)
+}
+
+/// `oribi lab app`.
+pub fn app(app: &cli::App) -> Result<u8, String> {
+    ask_app::run(&library()?, app)
+}
+
+/// The folder the environment names, or the one this program was built in.
+fn library() -> Result<Library, String> {
+    let home = std::env::var_os("ORIBI_LAB_HOME").filter(|home| !home.is_empty());
+    Library::open(&home.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from))
+}

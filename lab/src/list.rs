@@ -1,0 +1,55 @@
+//! `oribi lab list`.
+
+use crate::library::Library;
+use crate::progress::{OVERHEAD_SECONDS, human};
+use crate::scenario::{Case, Contender, Stack};
+use crate::select::planned_seconds;
+use crate::stack::Blueprint;
+
+/// Every scenario: its name, its title, how long it takes.
+pub fn scenarios(library: &mut Library) -> Result<(), String> {
+    for name in library.names()? {
+        let cases = library.scenario(&name)?;
+        let title = cases.first().map_or("", |case| case.title.as_str());
+        let mut seconds = 0.0;
+        for case in &cases {
+            seconds += case.rounds as f64 * present(library, case) * cell_seconds(case);
+        }
+        let cases = match cases.len() {
+            1 => String::new(),
+            many => format!(" ({many} cases)"),
+        };
+        // One that is laid over another is as long as that one's contenders make it.
+        let length = if seconds > 0.0 { human(seconds) } else { "--seconds".into() };
+        println!("{name:<10} {length:>10}  {title}{cases}");
+    }
+    Ok(())
+}
+
+/// Every server: its version, or what is missing.
+pub fn servers(library: &Library) -> Result<(), String> {
+    let case = Case::named("list");
+    for recipe in library.recipes() {
+        let contender = Contender {
+            name: recipe.name.clone(),
+            server: recipe.name.clone(),
+            app: None,
+            stack: Stack::default(),
+        };
+        let facts = Blueprint::new(library, &case, &contender)?.facts();
+        let state = facts.absent.unwrap_or_else(|| facts.versions.join(", "));
+        println!("{:<18} {}: {state}", recipe.name, recipe.title);
+    }
+    Ok(())
+}
+
+fn cell_seconds(case: &Case) -> f64 {
+    planned_seconds(case) + OVERHEAD_SECONDS
+}
+
+fn present(library: &Library, case: &Case) -> f64 {
+    let here = |one: &&Contender| {
+        Blueprint::new(library, case, one).is_ok_and(|blueprint| blueprint.absent().is_none())
+    };
+    case.contender.iter().filter(here).count() as f64
+}
