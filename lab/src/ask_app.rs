@@ -10,10 +10,9 @@ use crate::generator::Generator;
 use crate::library::Library;
 use crate::progress::{Progress, Step};
 use crate::results::CPU_SAMPLE_MS;
-use crate::rounds::{self, Session};
 use crate::scenario::{Case, Contender, Phase, PhaseLoad, Stack};
 use crate::stack::{Blueprint, Running};
-use crate::{cell, cli, http, interrupt, select};
+use crate::{cell, cli, http, interrupt, rounds, select};
 
 /// The open loop asks for so much of what the slowest server can do.
 const PART: f64 = 0.6;
@@ -44,9 +43,7 @@ pub fn run(library: &Library, app: &cli::App) -> Result<u8, String> {
     }
     finish(&mut case, app.rate.unwrap_or(PART * slowest));
     select::adapt(&mut case, &app.common);
-    let remarks = select::remarks(std::slice::from_ref(&case), app.common.quick);
-    let name = app.common.name.clone().unwrap_or_else(rounds::name);
-    rounds::run(library, vec![case], Session { out: app.common.out.clone(), name, remarks })
+    rounds::run(library, vec![case], &app.common)
 }
 
 /// The case before anything is known: its only phase is the closed loop.

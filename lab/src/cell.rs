@@ -22,6 +22,8 @@ pub struct Bench<'a> {
     pub blueprint: &'a Blueprint,
     /// Counted from 0; all contenders of a round get the same random numbers.
     pub round: usize,
+    /// Whether it waits for what the cell before has left in the kernel.
+    pub patient: bool,
     /// Where noise is noted.
     pub meter: &'a mut Meter,
     /// Where progress is shown.
@@ -53,8 +55,10 @@ impl Bench<'_> {
     }
 
     fn server(&mut self, cell: &mut Cell, commands: &mut Vec<String>) -> Result<(), Failed> {
-        self.progress.tick("waiting for old connections to be forgotten");
-        timewait::drain(timewait::FEW, DRAIN);
+        if self.patient {
+            self.progress.tick("waiting for old connections to be forgotten");
+            timewait::drain(timewait::FEW, DRAIN);
+        }
         self.meter.sample();
         self.progress.tick("starting");
         let mut running = self.blueprint.start(&first_path(self.case))?;

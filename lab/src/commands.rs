@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::library::Library;
-use crate::rounds::{self, Session};
-use crate::{ask_app, cli, list, report, select};
+use crate::{ask_app, cli, list, report, rounds, select};
 
 /// `oribi lab list`.
 pub fn list(list: &cli::List) -> Result<u8, String> {
@@ -16,9 +15,7 @@ pub fn list(list: &cli::List) -> Result<u8, String> {
 pub fn run(run: &cli::Run) -> Result<u8, String> {
     let mut library = library()?;
     let cases = select::cases(&mut library, run)?;
-    let remarks = select::remarks(&cases, run.common.quick);
-    let name = run.common.name.clone().unwrap_or_else(rounds::name);
-    rounds::run(&library, cases, Session { out: run.common.out.clone(), name, remarks })
+    rounds::run(&library, cases, &run.common)
 }
 
 /// `oribi lab compare`.

@@ -2,29 +2,20 @@
 //! while disturbs all of them. What is done is written at once.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use crate::cell::Bench;
+use crate::cli::Common;
 use crate::library::Library;
 use crate::noise::Meter;
 use crate::progress::{Progress, Step};
 use crate::results::{Cell, ContenderFacts, Run, SCHEMA};
 use crate::scenario::Case;
-use crate::select::{label, planned_seconds};
+use crate::select::{self, label, planned_seconds};
 use crate::stack::Blueprint;
 use crate::{interrupt, judge, machine, report};
-
-/// How a run is kept.
-pub struct Session {
-    /// Folder of all runs.
-    pub out: PathBuf,
-    /// Name of this one.
-    pub name: String,
-    /// See [`Run::remarks`].
-    pub remarks: Vec<String>,
-}
 
 /// Whoever takes part in a case.
 struct Field {
@@ -35,23 +26,25 @@ struct Field {
 }
 
 /// Runs the cases one after the other; the exit status.
-pub fn run(library: &Library, cases: Vec<Case>, session: Session) -> Result<u8, String> {
-    let dir = session.out.join(&session.name);
+pub fn run(library: &Library, cases: Vec<Case>, common: &Common) -> Result<u8, String> {
+    let name = common.name.clone().unwrap_or_else(moment);
+    let dir = common.out.join(&name);
     if dir.exists() {
         return Err(format!("{} is already there: choose another --name", dir.display()));
     }
+    let remarks = select::remarks(&cases, common.quick);
     interrupt::watch()?;
     let fields =
         cases.into_iter().map(|case| field(library, case)).collect::<Result<Vec<_>, _>>()?;
     let mut run = Run {
         schema: SCHEMA,
-        name: session.name,
+        name,
         started: now(),
         finished: now(),
         arguments: std::env::args().skip(1).collect(),
         machine: machine::facts(),
         noise: Default::default(),
-        remarks: session.remarks,
+        remarks,
         cases: Vec::new(),
     };
     let mut meter = Meter::new();
@@ -59,7 +52,7 @@ pub fn run(library: &Library, cases: Vec<Case>, session: Session) -> Result<u8, 
     let mut missed = false;
     for field in fields {
         absent(&field, &progress);
-        let (facts, rounds) = measure(&field, &mut meter, &mut progress);
+        let (facts, rounds) = measure(&field, !common.quick, &mut meter, &mut progress);
         if rounds.is_empty() {
             continue;
         }
@@ -78,7 +71,7 @@ pub fn run(library: &Library, cases: Vec<Case>, session: Session) -> Result<u8, 
 }
 
 /// The last words and the exit status.
-fn close(mut run: Run, meter: &Meter, dir: &std::path::Path, missed: bool) -> Result<u8, String> {
+fn close(mut run: Run, meter: &Meter, dir: &Path, missed: bool) -> Result<u8, String> {
     if interrupt::seen() {
         run.remarks.push("interrupted: not everything was measured".into());
     }
@@ -125,6 +118,7 @@ fn absent(field: &Field, progress: &Progress) {
 
 fn measure(
     field: &Field,
+    patient: bool,
     meter: &mut Meter,
     progress: &mut Progress,
 ) -> (Vec<ContenderFacts>, Vec<Vec<Cell>>) {
@@ -138,7 +132,7 @@ fn measure(
                 break;
             }
             progress.begin();
-            let mut bench = Bench { case: &field.case, blueprint, round, meter, progress };
+            let mut bench = Bench { case: &field.case, blueprint, round, patient, meter, progress };
             let (cell, commands) = bench.measure(&facts.name);
             progress.end();
             if facts.commands.is_empty() {
@@ -180,7 +174,7 @@ fn broken(result: &crate::results::CaseResult) -> bool {
         .any(|(target, verdict)| !verdict.ok && target.over.iter().chain([&target.of]).all(here))
 }
 
-fn keep(run: &mut Run, meter: &Meter, dir: &std::path::Path) -> io::Result<()> {
+fn keep(run: &mut Run, meter: &Meter, dir: &Path) -> io::Result<()> {
     run.finished = now();
     run.noise = meter.noise();
     report::write(run, dir)
@@ -191,6 +185,6 @@ fn now() -> String {
 }
 
 /// A name for a run that was given none: the moment, UTC.
-pub fn name() -> String {
+fn moment() -> String {
     Timestamp::now().strftime("%Y-%m-%d-%H%M%S").to_string()
 }
