@@ -51,3 +51,67 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     let low = percentile(values, 0.1).filter(|low| *low > 0.0)?;
     Some(percentile(values, 0.9)? / low)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_other_parts() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(percentile(&[10.0, 20.0, 30.0], 0.9), Some(28.0));
+        assert_eq!(percentile(&[10.0, 20.0, 30.0], 0.0), Some(10.0));
+        assert_eq!(percentile(&[10.0, 20.0, 30.0], 1.0), Some(30.0));
+        assert_eq!(percentile(&[7.0], 0.3), Some(7.0));
+    }
+
+    #[test]
+    fn variance_is_that_of_a_sample() {
+        assert_eq!(variance(&[2.0, 4.0, 6.0]), Some(4.0));
+        assert_eq!(variance(&[2.0]), None);
+    }
+
+    #[test]
+    fn fairness_by_hand() {
+        assert_eq!(jain(&[5.0, 5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(jain(&[20.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[1.0, 3.0]), Some(0.8));
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(jain(&[]), None);
+    }
+
+    #[test]
+    fn fairness_lies_between_one_worker_and_all() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..200 {
+            let shares: Vec<f64> = (0..rng.usize(1..20)).map(|_| rng.f64() + 1e-3).collect();
+            let found = jain(&shares).unwrap();
+            assert!(found <= 1.0 + 1e-12 && found >= 1.0 / shares.len() as f64, "{shares:?}");
+            let tenfold: Vec<f64> = shares.iter().map(|share| share * 10.0).collect();
+            assert!((jain(&tenfold).unwrap() - found).abs() < 1e-12, "the unit does not matter");
+        }
+    }
+
+    #[test]
+    fn dispersion_tells_clockwork_chance_and_clusters_apart() {
+        assert_eq!(dispersion(&[2.0, 4.0, 6.0]), Some(1.0));
+        assert_eq!(dispersion(&[5.0, 5.0, 5.0]), Some(0.0));
+        assert_eq!(dispersion(&[0.0, 0.0]), None);
+        let mut rng = fastrand::Rng::with_seed(2);
+        let mut counts = vec![0.0; 2_000];
+        (0..20_000).for_each(|_| counts[rng.usize(..2_000)] += 1.0);
+        assert!((dispersion(&counts).unwrap() - 1.0).abs() < 0.1, "thrown at random");
+        let pairs: Vec<f64> = counts.iter().map(|count| count * 2.0).collect();
+        assert!((dispersion(&pairs).unwrap() - 2.0).abs() < 0.2, "always two at once");
+    }
+
+    #[test]
+    fn spread_of_a_quiet_machine_is_one() {
+        assert_eq!(spread(&[3.0, 3.0, 3.0]), Some(1.0));
+        let hundred: Vec<f64> = (0..=10).map(|ten| 100.0 + 10.0 * f64::from(ten)).collect();
+        assert!((spread(&hundred).unwrap() - 190.0 / 110.0).abs() < 1e-12);
+        assert_eq!(spread(&[]), None);
+    }
+}
