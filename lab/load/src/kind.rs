@@ -85,6 +85,9 @@ mod tests {
 
     #[test]
     fn a_body_of_any_length() {
+        let request = Request { body_bytes: 1 << 30, ..Request::default() };
+        let huge = Kind::new(&request, "h", true);
+        assert!(huge.start.len() < 20_000 && huge.rest(1 << 29).len() == 65_536, "not in memory");
         for body_bytes in [0, 1, 16_384, 16_385, 65_536, 1_000_000] {
             let headers = vec![("host".into(), "x".into())];
             let request =

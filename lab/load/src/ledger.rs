@@ -1,6 +1,7 @@
 //! The books: what was due, what became of it, and when.
 
-use crate::engine::{Done, Failure, SECOND};
+use crate::done::{Done, Failure};
+use crate::engine::SECOND;
 use crate::outcome::{Class, Outcome, Tick};
 use crate::response::Workers;
 

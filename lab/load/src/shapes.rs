@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::done::{Done, Failure};
 use crate::draw::{Mix, Schedule};
-use crate::engine::{Done, Engine, Failure, SECOND};
+use crate::engine::{Engine, SECOND};
 use crate::ledger::Ledger;
 
 /// A connection of a closed loop that broke rests this long, or a dead server makes the generator
