@@ -17,7 +17,8 @@ class GemTest < Minitest::Test
     assert_match(/\Aoribi \d/, run_command(File.join(HOME, "bin/oribi"), "--version", chdir: PLACE))
     installed = Dir[File.join(HOME, "gems/oribi-*")].first
     assert_empty Dir[File.join(installed, "**/target")], "nothing of the build is left"
-    server = Server.new(:gem, "-w", "1", executable: File.join(HOME, "bin/oribi"), env: environment).ready
+    executable = File.join(HOME, "bin/oribi")
+    server = Server.new(:gem, "-w", "1", executable: executable, env: environment).ready
     assert_match(/\A\d+ /, server.get)
     assert_equal 1, server.workers(1).size
     server.signal("TERM")
@@ -26,7 +27,15 @@ class GemTest < Minitest::Test
     server&.clean_up
   end
 
-  # The build takes minutes; it is made again when any file of the gem has changed.
+  # The lab is built from these on the user's machine, when it is first asked for.
+  def test_the_gem_carries_the_lab
+    lab = Dir.glob("lab/**/*", base: ROOT).select { |file| File.file?(File.join(ROOT, file)) }
+    lab.reject! { |file| file.match?(%r{\Alab/(target|tests|load/tests|load/examples)/}) }
+    assert_includes lab, "lab/src/main.rs"
+    assert_empty lab - files
+  end
+
+  # The build takes minutes; it is made again when any file of it has changed. The lab's are none.
   def install
     package = File.join(PLACE, "oribi.gem")
     FileUtils.rm_rf([HOME, stamp])
@@ -38,10 +47,12 @@ class GemTest < Minitest::Test
   def stamp = File.join(PLACE, "stamp")
 
   def digest
-    files = Dir.chdir(ROOT) { Gem::Specification.load("oribi.gemspec").files.sort }
-    sums = files.map { |file| "#{file} #{Digest::SHA256.file(File.join(ROOT, file))}\n" }
+    built = files.reject { |file| file.start_with?("lab/") }
+    sums = built.map { |file| "#{file} #{Digest::SHA256.file(File.join(ROOT, file))}\n" }
     Digest::SHA256.hexdigest(sums.join + RUBY_VERSION)
   end
+
+  def files = Dir.chdir(ROOT) { Gem::Specification.load("oribi.gemspec").files.sort }
 
   # Nothing of this checkout, neither library nor binary.
   def environment
