@@ -3,9 +3,17 @@
 
 mod compare;
 mod csv;
+mod facts;
+mod figure;
+mod grid;
 mod html;
 mod json;
+mod processes;
+#[cfg(test)]
+mod sample;
 mod table;
+#[cfg(test)]
+mod table_test;
 
 use std::fs;
 use std::io;
