@@ -13,7 +13,8 @@ LAB := --manifest-path lab/Cargo.toml
 CEILING := bench/ceilings/hyper_hello
 CEILING_TARGET := $(or $(CARGO_TARGET_DIR),$(CEILING)/target)
 # What `make lab` measures.
-SCENARIOS ?= hello stuck share burst kill
+SCENARIOS ?= hello stuck kill burst
+SERVERS ?= oribi,puma,unicorn
 
 # cargo's own place comes last: a cargo that is already in PATH was chosen by somebody.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -63,10 +64,10 @@ test: ## install what the tests need, build, run everything that must pass
 stress: ## kill everything at random under load (DURATION=600)
 	@test/stress $(DURATION)
 
-lab: ## measure this and other servers, in under ten minutes (SCENARIOS="fair stuck" chooses)
+lab: ## measure this and other servers, in under ten minutes (SCENARIOS="fair stuck", SERVERS=)
 	@tools/setup build
 	@$(MAKE) --no-print-directory build-only lab-build
-	@$(RUBY) exe/oribi lab run $(SCENARIOS)
+	@$(RUBY) exe/oribi lab run $(SCENARIOS) $(if $(SERVERS),--servers $(SERVERS))
 
 lab-setup: ## install the other servers that the lab knows, as Debian packages
 	@tools/setup lab
