@@ -80,6 +80,7 @@ class LabAppsTest < Minitest::Test
     stream = self.class.load_file("#{APPS}/bodies.ru").call("PATH_INFO" => "/stream/20000")
     assert_equal [{ "Content-Type" => "text/plain" }, [16_384, 3_616]],
                  [stream[1], stream[2].map(&:bytesize)]
+    assert_equal "ok", get("bodies").body
     sent = self.class.app("bodies").post("/", input: "y" * 50_000)
     assert_equal "50000", sent.body
     assert_equal 400, self.class.app("bodies").get("/bytes/99999999999").status

@@ -2,6 +2,7 @@
 
 # GET /bytes/N   N bytes in one String, with their length
 # GET /stream/N  N bytes in pieces of 16 KiB, length unknown
+# GET /          answers at once
 # POST /         reads what is sent, 16 KiB at a time, and answers with its length
 require_relative "lab"
 
@@ -34,6 +35,7 @@ run Lab.around(lambda { |env|
 
   case kind
   when "bytes" then Lab.answer(texts[size])
+  when nil then Lab.answer("ok")
   when "stream" then [200, { "Content-Type" => Lab::TEXT }, pieces.call(size)]
   else Lab.answer("GET /bytes/N, GET /stream/N or POST", status: 404)
   end

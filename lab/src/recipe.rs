@@ -33,6 +33,12 @@ pub struct Recipe {
     /// True when it runs a rackup file (`--servers` of `oribi lab app` lists those).
     #[serde(default = "yes")]
     pub rack: bool,
+    /// It cannot have more worker processes than this; what has more takes `instances`.
+    #[serde(default)]
+    pub most_workers: Option<u32>,
+    /// It cannot have more threads in each than this.
+    #[serde(default)]
+    pub most_threads: Option<u32>,
     /// The programs that must be there (in PATH, or a file): what is missing makes it absent.
     pub needs: Vec<String>,
     /// The command; an argument that renders to nothing is left out.
