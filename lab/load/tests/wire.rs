@@ -110,10 +110,10 @@ fn a_burst_is_so_many_at_once() {
         (108, 12)
     );
     assert_eq!((outcome.unanswered_at_end, outcome.unanswered_at_step_end.len()), (0, 0));
-    within(outcome.classes[0].latency.max_ms().unwrap(), 50.0, 200.0);
-    within(outcome.seconds, 0.35, 0.9);
+    within(outcome.classes[0].latency.max_ms().unwrap(), 50.0, 300.0);
+    within(outcome.seconds, 0.35, 1.2);
     // Between bursts nobody waits for anything.
-    within(outcome.gap_ms, 50.0, 200.0);
+    within(outcome.gap_ms, 50.0, 300.0);
 }
 
 #[test]
@@ -174,17 +174,18 @@ fn what_goes_on_beside() {
     assert_eq!((mixed.class.as_str(), mixed.beside), ("all", false));
     assert_eq!((by.class.as_str(), by.beside), ("all", true), "last, and not mixed up");
     // Two connections, 50 ms each for the answer and the pause.
-    within(by.ok as f64, 14.0, 20.0);
-    within(by.latency.percentile_ms(0.5).unwrap(), 50.0, 60.0);
-    within(mixed.latency.percentile_ms(0.5).unwrap(), 5.0, 12.0);
+    within(by.ok as f64, 10.0, 20.0);
+    within(by.latency.percentile_ms(0.5).unwrap(), 50.0, 75.0);
+    within(mixed.latency.percentile_ms(0.5).unwrap(), 5.0, 25.0);
     assert_eq!(server.paths()["/beside"], by.sent);
     assert_eq!((outcome.connects, outcome.connections), (4, 4));
+    within(outcome.unanswered_at_end as f64, 1.0, 2.0);
 
     two.shape = open(50.0, 0.5, 10);
     two.beside = vec![beside("/beside", 0)];
     let outcome = run(&two);
     assert_eq!(outcome.classes[0].ok, 25);
-    within(outcome.classes[1].ok as f64, 14.0, 22.0);
+    within(outcome.classes[1].ok as f64, 10.0, 22.0);
 }
 
 #[test]
@@ -195,10 +196,10 @@ fn a_slow_reader_takes_its_time() {
     let outcome = run(&slow);
     let class = &outcome.classes[0];
     assert_eq!((class.ok, class.bytes), (2, 400_000));
-    within(class.latency.percentile_ms(0.01).unwrap(), 500.0, 560.0);
-    within(class.latency.max_ms().unwrap(), 500.0, 700.0);
+    within(class.latency.percentile_ms(0.01).unwrap(), 500.0, 620.0);
+    within(class.latency.max_ms().unwrap(), 500.0, 800.0);
     slow.requests[0].read_bytes_per_second = 0;
-    within(run(&slow).classes[0].latency.percentile_ms(0.5).unwrap(), 0.0, 50.0);
+    within(run(&slow).classes[0].latency.percentile_ms(0.5).unwrap(), 0.0, 200.0);
     // Its time runs out like anybody's.
     (slow.requests[0].read_bytes_per_second, slow.timeout_ms) = (1_000, 300);
     assert_eq!(run(&slow).classes[0].failures.timeout, 2);

@@ -289,7 +289,10 @@ pub fn run(plan: &Plan) -> Outcome {
         assert_eq!(class.latency.len(), class.ok);
         assert_eq!(class.uncorrected.len(), class.ok);
         assert_eq!(class.slices.iter().map(|slice| slice.len()).sum::<u64>(), class.ok);
-        assert!(class.ok_in_time <= class.ok);
+        assert_eq!(class.ok_in_time + class.late.len(), class.ok);
+        let latest = class.late.max_ms().unwrap_or(0.0);
+        // The histogram keeps three digits.
+        assert!(latest <= (outcome.drained - outcome.seconds) * 1_001.0 + 0.002, "{latest}");
     }
     let counted = |beside: bool| outcome.classes.iter().filter(move |c| c.beside == beside);
     let ok: u64 = outcome.ticks.iter().map(|tick| u64::from(tick.ok)).sum();
