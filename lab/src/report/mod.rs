@@ -1,19 +1,26 @@
 //! What people and programs get to see of a run: tables on the terminal, `run.json`, `cells.csv`
 //! and `report.html`; and two runs side by side.
 
+mod chart;
 mod compare;
 mod csv;
+mod curves;
 mod facts;
 mod figure;
 mod grid;
 mod html;
+#[cfg(test)]
+mod html_test;
 mod json;
+mod plots;
 mod processes;
 #[cfg(test)]
 mod sample;
+mod strips;
 mod table;
 #[cfg(test)]
 mod table_test;
+mod view;
 
 use std::fs;
 use std::io;
