@@ -75,7 +75,8 @@ fn latencies_are_of_each_class_and_of_all_that_do_not_run_beside() {
     fast.latency = hist(&[(1, 50), (3, 48)]);
     let mut slow = class("slow", 2, 2, 2);
     slow.latency = hist(&[(400, 2)]);
-    let mut beside = class("stuck", 1, 0, 0);
+    let mut beside = class("stuck", 41, 40, 40);
+    beside.latency = hist(&[(5000, 40)]);
     (beside.beside, beside.failures.timeout) = (true, 1);
     let found = figures(&result(vec![fast, slow, beside]), 1.0);
     near(&found, "load.p50_ms", 1.0);
@@ -88,6 +89,7 @@ fn latencies_are_of_each_class_and_of_all_that_do_not_run_beside() {
     near(&found, "load.max_ms.slow", 400.0);
     near(&found, "load.rps.slow", 1.0);
     near(&found, "load.rps", 50.0);
+    near(&found, "load.p99_ms.stuck", 5000.0);
     near(&found, "load.failed", 1.0);
     near(&found, "load.failed.stuck", 1.0);
     near(&found, "load.failed.fast", 0.0);
