@@ -79,7 +79,7 @@ fn case(app: &cli::App, config: &Path) -> Result<Case, String> {
         name: server.clone(),
         server: server.clone(),
         app: None,
-        stack: Stack { env: bundled(config, server), ..Stack::default() },
+        stack: Stack::default(),
     });
     Ok(Case {
         title: format!("{shown} with {} workers of {} threads", app.workers, app.threads),
@@ -102,21 +102,6 @@ fn requests(paths: &[(String, u32)]) -> Vec<Request> {
         ..Request::default()
     };
     paths.iter().map(request).collect()
-}
-
-/// An application with a Gemfile gets its own gems wherever the server is one of them; elsewhere
-/// Bundler would hide the server from Ruby.
-fn bundled(config: &Path, server: &str) -> BTreeMap<String, String> {
-    let gemfile = config.with_file_name("Gemfile");
-    let locked = std::fs::read_to_string(config.with_file_name("Gemfile.lock")).unwrap_or_default();
-    let entry = format!("{server} (");
-    if !gemfile.is_file() || !locked.lines().any(|line| line.trim_start().starts_with(&entry)) {
-        return BTreeMap::new();
-    }
-    BTreeMap::from([
-        ("BUNDLE_GEMFILE".into(), gemfile.to_string_lossy().into_owned()),
-        ("RUBYOPT".into(), "-rbundler/setup".into()),
-    ])
 }
 
 /// Asks every server for every path, then as fast as it can: requests/s of the slowest one. Who

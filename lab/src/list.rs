@@ -3,13 +3,13 @@
 use crate::library::Library;
 use crate::progress::{OVERHEAD_SECONDS, human};
 use crate::scenario::{Case, Contender, Stack};
-use crate::select::planned_seconds;
+use crate::select::{self, planned_seconds};
 use crate::stack::Blueprint;
 
 /// Every scenario: its name, its title, how long it takes.
 pub fn scenarios(library: &mut Library) -> Result<(), String> {
     for name in library.names()? {
-        let cases = library.scenario(&name)?;
+        let cases = select::read(library, &name, None)?;
         let title = cases.first().map_or("", |case| case.title.as_str());
         let mut seconds = 0.0;
         for case in &cases {
@@ -19,9 +19,7 @@ pub fn scenarios(library: &mut Library) -> Result<(), String> {
             1 => String::new(),
             many => format!(" ({many} cases)"),
         };
-        // One that is laid over another is as long as that one's contenders make it.
-        let length = if seconds > 0.0 { human(seconds) } else { "--seconds".into() };
-        println!("{name:<10} {length:>10}  {title}{cases}");
+        println!("{name:<10} {:>9}  {title}{cases}", human(seconds));
     }
     Ok(())
 }

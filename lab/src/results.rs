@@ -169,8 +169,8 @@ pub struct Sample {
     pub fds: u64,
     /// Processes.
     pub processes: u64,
-    /// Collections of all workers that showed themselves so far; None where the application does
-    /// not answer `/gc`.
+    /// Collections of all workers, of each since it was first asked; None where the application
+    /// does not answer `/gc`.
     #[serde(default)]
     pub gc_count: Option<f64>,
     /// Milliseconds of them.

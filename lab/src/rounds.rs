@@ -50,15 +50,16 @@ pub fn run(library: &Library, cases: Vec<Case>, common: &Common) -> Result<u8, S
     let mut meter = Meter::new();
     let mut progress = Progress::new(fields.iter().flat_map(steps).collect());
     let mut missed = false;
-    for field in fields {
+    for mut field in fields {
         absent(&field, &progress);
+        run.remarks.extend(unjudged(&mut field));
         let (facts, rounds) = measure(&field, !common.quick, &mut meter, &mut progress);
         if rounds.is_empty() {
             continue;
         }
         missed |= failed(&field.case, &rounds);
         let result = judge::judge(field.case, facts, rounds);
-        missed |= broken(&result);
+        missed |= result.verdicts.iter().any(|verdict| !verdict.ok);
         progress.aside(|| report::print_case(&result));
         run.cases.push(result);
         keep(&mut run, &meter, &dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -77,9 +78,6 @@ fn close(mut run: Run, meter: &Meter, dir: &Path, missed: bool) -> Result<u8, St
     }
     keep(&mut run, meter, dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     report::print_verdicts(&run);
-    for remark in &run.remarks {
-        println!("{remark}");
-    }
     println!("Everything measured: {}", dir.join("report.html").display());
     Ok(if interrupt::seen() { interrupt::STATUS } else { u8::from(missed) })
 }
@@ -114,6 +112,23 @@ fn absent(field: &Field, progress: &Progress) {
             progress.aside(|| eprintln!("{case}: {} takes no part: {why}", facts.name));
         }
     }
+}
+
+/// Takes away the targets that need somebody absent: they are neither kept nor missed.
+fn unjudged(field: &mut Field) -> Vec<String> {
+    let absent = field.facts.iter().filter(|facts| facts.absent.is_some());
+    let absent: Vec<&String> = absent.map(|facts| &facts.name).collect();
+    let mut remarks = Vec::new();
+    let case = label(&field.case);
+    field.case.target.retain(|target| {
+        let Some(who) = target.over.iter().chain([&target.of]).find(|who| absent.contains(who))
+        else {
+            return true;
+        };
+        remarks.push(format!("{case}: not judged, {who} is absent: {}", target.label));
+        false
+    });
+    remarks
 }
 
 fn measure(
@@ -159,19 +174,6 @@ fn measure(
 fn failed(case: &Case, rounds: &[Vec<Cell>]) -> bool {
     let targeted = |cell: &&Cell| case.target.iter().any(|target| target.of == cell.contender);
     rounds.iter().flatten().filter(targeted).any(|cell| !cell.sound())
-}
-
-/// True when a target was missed; one that needs somebody absent was not.
-fn broken(result: &crate::results::CaseResult) -> bool {
-    let here = |name: &String| {
-        result.contenders.iter().any(|facts| facts.name == *name && facts.absent.is_none())
-    };
-    result
-        .case
-        .target
-        .iter()
-        .zip(&result.verdicts)
-        .any(|(target, verdict)| !verdict.ok && target.over.iter().chain([&target.of]).all(here))
 }
 
 fn keep(run: &mut Run, meter: &Meter, dir: &Path) -> io::Result<()> {

@@ -19,10 +19,14 @@ pub struct Sampler {
     began: Instant,
     origin: f64,
     tree: Tree,
-    collections: Arc<Mutex<BTreeMap<i64, Collections>>>,
+    collections: Arc<Mutex<Workers>>,
     ask: Option<Sender<()>>,
     samples: Vec<Sample>,
 }
+
+/// What each worker said first and last. Only what came between counts: a worker that is met late
+/// would else look like a burst of collections.
+type Workers = BTreeMap<i64, (Collections, Collections)>;
 
 /// What a worker says at `/gc` about itself.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -57,7 +61,7 @@ impl Sampler {
             self.samples.push(Sample {
                 at,
                 cpu: self.tree.cpu() - self.origin,
-                pss_mb: self.tree.pss_mb(),
+                pss_mb: self.tree.pss_mb().unwrap_or_default(),
                 fds: self.tree.fds(),
                 processes: self.tree.pids().len() as u64,
                 gc_count,
@@ -78,19 +82,21 @@ impl Sampler {
         if all.is_empty() {
             return (None, None);
         }
-        let sum = |part: fn(&Collections) -> f64| Some(all.values().map(part).sum());
+        let sum = |part: fn(&Collections) -> f64| {
+            Some(all.values().map(|(first, last)| part(last) - part(first)).sum())
+        };
         (sum(|its| its.count), sum(|its| its.ms))
     }
 }
 
 /// Asks one worker, whichever it is, for each message; ends with the sampler, or when the
 /// application has no `/gc`.
-fn ask_for_collections(url: &str, asked: &Receiver<()>, found: &Mutex<BTreeMap<i64, Collections>>) {
+fn ask_for_collections(url: &str, asked: &Receiver<()>, found: &Mutex<Workers>) {
     while asked.recv().is_ok() {
         match http::get(url, "/gc", PATIENCE) {
             Ok((200, body)) => {
                 let Ok(its) = serde_json::from_str::<Collections>(&body) else { return };
-                found.lock().expect("see above").insert(its.pid, its);
+                found.lock().expect("see above").entry(its.pid).or_insert((its, its)).1 = its;
             }
             Ok(_) => return,
             // Too busy at the moment, or just restarting.

@@ -11,21 +11,14 @@ use crate::scenario::{Case, Contender, Phase, PhaseLoad};
 const QUICK: f64 = 0.25;
 /// … but not shorter than this, in seconds.
 const SHORTEST: f64 = 1.0;
-/// Seconds of a soak that nobody has given a length.
-const SOAK_SECONDS: f64 = 600.0;
-/// Seconds between the samples of a soak.
-const SAMPLE_SECONDS: f64 = 1.0;
 
 /// The cases to run, as the command line wants them.
 pub fn cases(library: &mut Library, run: &cli::Run) -> Result<Vec<Case>, String> {
     let mut chosen = Vec::new();
     for name in &run.scenarios {
-        let mut cases = library.scenario(name)?;
-        if let Some(of) = cases.first().and_then(|case| run.of.clone().or(case.of.clone())) {
-            let under = one_case(library.scenario(&of)?, run.case.as_deref(), &of)?;
-            cases = vec![laid_over(cases.remove(0), under)?];
-        } else if let Some(only) = &run.case {
-            cases = vec![one_case(cases, Some(only), name)?];
+        let mut cases = read(library, name, run.of.as_deref())?;
+        if let Some(only) = &run.case {
+            cases = vec![one_case(cases, only, name)?];
         }
         chosen.extend(cases);
     }
@@ -37,6 +30,18 @@ pub fn cases(library: &mut Library, run: &cli::Run) -> Result<Vec<Case>, String>
         adapt(case, &run.common);
     }
     Ok(chosen)
+}
+
+/// A scenario's cases; one that is laid over another scenario's is called like that.
+pub fn read(library: &mut Library, name: &str, of: Option<&str>) -> Result<Vec<Case>, String> {
+    let mut cases = library.scenario_of(name, of)?;
+    for case in &mut cases {
+        if let Some(of) = case.of.clone() {
+            case.title = format!("{}: {of}", case.title);
+            case.case = of;
+        }
+    }
+    Ok(cases)
 }
 
 /// What `--quick` and `--rounds` do to a case.
@@ -76,58 +81,16 @@ pub fn planned_seconds(case: &Case) -> f64 {
     case.warmup_seconds + case.phase.iter().map(|phase| seconds(&phase.load)).sum::<f64>()
 }
 
-fn one_case(mut cases: Vec<Case>, wanted: Option<&str>, scenario: &str) -> Result<Case, String> {
-    let names: Vec<String> = cases.iter().map(|case| case.case.clone()).collect();
-    let at = match wanted {
-        Some(wanted) => names.iter().position(|name| name == wanted),
-        None => (!cases.is_empty()).then_some(0),
+fn one_case(mut cases: Vec<Case>, wanted: &str, scenario: &str) -> Result<Case, String> {
+    if let Some(at) = cases.iter().position(|case| case.case == wanted) {
+        return Ok(cases.swap_remove(at));
+    }
+    let names: Vec<&str> = cases.iter().map(|case| case.case.as_str()).collect();
+    let has = match names[..] {
+        [""] => "it has only one, without a name".to_owned(),
+        _ => format!("it has {}", names.join(", ")),
     };
-    let has = || match names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>() {
-        none if none.is_empty() => "it has only one, without a name".to_owned(),
-        some => format!("it has {}", some.join(", ")),
-    };
-    let at = at.ok_or_else(|| {
-        format!("{scenario} has no case {}: {}", wanted.unwrap_or_default(), has())
-    })?;
-    Ok(cases.swap_remove(at))
-}
-
-/// A soak: the stack, requests and contenders of another scenario's case, one phase for long.
-fn laid_over(over: Case, under: Case) -> Result<Case, String> {
-    let phase = match over.phase.is_empty() {
-        false => over.phase,
-        true => vec![lengthened(&under)?],
-    };
-    let seconds = over.sample_seconds;
-    Ok(Case {
-        title: format!("{}: {}", over.title, label(&under)),
-        case: label(&under).replace('/', "-"),
-        name: over.name,
-        about: over.about,
-        of: over.of,
-        rounds: over.rounds,
-        phase,
-        show: over.show,
-        target: over.target,
-        published: over.published,
-        sample_seconds: if seconds > 0.0 { seconds } else { SAMPLE_SECONDS },
-        processes: false,
-        ..under
-    })
-}
-
-/// The first phase that can go on for long, and whose rate does not come from another.
-fn lengthened(under: &Case) -> Result<Phase, String> {
-    let mut phases = under.phase.iter().cloned();
-    let mut phase = phases
-        .find(|phase| match &phase.load {
-            PhaseLoad::Closed { .. } => true,
-            PhaseLoad::Open { of, .. } => of.is_none(),
-            _ => false,
-        })
-        .ok_or_else(|| format!("{}: no phase that could go on for long", label(under)))?;
-    set_seconds(&mut phase.load, SOAK_SECONDS);
-    Ok(phase)
+    Err(format!("{scenario} has no case {wanted}: {has}"))
 }
 
 fn set_main_seconds(case: &mut Case, wanted: f64) -> Result<(), String> {

@@ -60,23 +60,10 @@ fn seconds_are_those_of_the_longest_phase() {
 }
 
 #[test]
-fn a_soak_is_laid_over_another_case() {
-    let mut under = case(&format!("app = \"a.ru\"\nservers = [\"p\"]\n{PHASES}"));
-    (under.name, under.case) = ("hello".into(), "big".into());
-    let over = case("rounds = 1\nof = \"hello\"\nshow = [\"closed.rps\"]");
-    let both = laid_over(over, under).expect("it can go on for long");
-    assert_eq!((both.name.as_str(), both.case.as_str()), ("x", "hello-big"));
-    assert_eq!((both.app.as_str(), both.rounds, both.sample_seconds), ("a.ru", 1, 1.0));
-    assert_eq!(lengths(&both), [SOAK_SECONDS]);
-    assert_eq!(both.show, ["closed.rps"]);
-}
-
-#[test]
-fn a_case_is_chosen_by_name_or_the_first() {
+fn a_case_is_chosen_by_name() {
     let named = |name: &str| Case { case: name.into(), ..Case::named("x") };
     let all = || vec![named("a"), named("b")];
-    assert_eq!(one_case(all(), Some("b"), "x").map(|case| case.case), Ok("b".into()));
-    assert_eq!(one_case(all(), None, "x").map(|case| case.case), Ok("a".into()));
-    let error = one_case(all(), Some("c"), "x").expect_err("there is no c");
+    assert_eq!(one_case(all(), "b", "x").map(|case| case.case), Ok("b".into()));
+    let error = one_case(all(), "c", "x").expect_err("there is no c");
     assert_eq!(error, "x has no case c: it has a, b");
 }
