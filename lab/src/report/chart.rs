@@ -6,6 +6,7 @@ use minijinja::HtmlEscape;
 
 use crate::results::CaseResult;
 
+use super::facts;
 use super::figure::{self, Column};
 
 /// Width of every chart in its own units: about the pixels of a phone.
@@ -145,20 +146,25 @@ pub fn bars(result: &CaseResult, column: &Column) -> String {
     let scale = Scale::linear((0.0, most), (0.0, WIDTH - 4.0));
     let mut desc = String::new();
     let mut rows = Vec::new();
-    for (facts, summary) in result.contenders.iter().zip(&summaries) {
+    for (contender, summary) in result.contenders.iter().zip(&summaries) {
         let text = match summary {
             Some(its) => column.text(its.median),
-            None if facts.absent.is_some() => "absent".into(),
+            None if contender.absent.is_some() => "absent".into(),
+            None if facts::rounds(result, &contender.name).0 == 0 => "void".into(),
             None => "not measured".into(),
         };
-        let _ = write!(desc, "{}: {text}. ", facts.name);
-        rows.push((facts, summary, text));
+        let _ = write!(desc, "{}: {text}. ", contender.name);
+        rows.push((contender, summary, text));
     }
     let mut svg = Svg::new(&column.long(), &desc, BAR * rows.len() as f64 + 2.0);
-    for (at, (facts, summary, text)) in rows.into_iter().enumerate() {
+    for (at, (contender, summary, text)) in rows.into_iter().enumerate() {
         let top = BAR * at as f64;
-        svg.text("", (0.0, top + 13.0), &facts.name);
-        let class = if summary.is_some() { "end" } else { "end none" };
+        svg.text("", (0.0, top + 13.0), &contender.name);
+        let class = match text.as_str() {
+            "void" => "end void",
+            _ if summary.is_none() => "end none",
+            _ => "end",
+        };
         svg.text(class, (WIDTH - 4.0, top + 13.0), &text);
         let Some(its) = summary else { continue };
         let (low, high) = (scale.at(its.min), scale.at(its.max));

@@ -7,7 +7,7 @@ use super::chart::{Scale, Svg, WIDTH, tick, ticks};
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = WIDTH - 8.0;
-const TOP: f64 = 18.0;
+const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 30.0;
 
 /// One line of a chart.

@@ -124,6 +124,12 @@ pub fn number(value: f64, digits: usize) -> String {
     }
 }
 
+/// A number with four significant digits, all of those before the point, and its thousands apart.
+pub fn four(value: f64) -> String {
+    let before = value.abs().log10().floor();
+    number(value, (3.0 - before).clamp(0.0, 3.0) as usize)
+}
+
 /// Three significant digits of a number, without unit or thousands.
 fn three(value: f64) -> String {
     if value == 0.0 {
@@ -230,6 +236,8 @@ mod tests {
         assert_eq!(texts, ["41,234", "0.00", "4", "3.2", "0.0034", "1,234,567.9"]);
         assert_eq!(number(-1234.5, 1), "-1,234.5");
         assert_eq!(number(f64::NAN, 1), NONE);
+        let shown = [1.3774, 61.5, 41_234.6, 0.0, 0.98765, f64::NAN].map(four);
+        assert_eq!(shown, ["1.377", "61.50", "41,235", "0.000", "0.988", NONE]);
         assert_eq!(number(f64::INFINITY, 1), NONE);
     }
 

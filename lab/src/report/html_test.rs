@@ -88,7 +88,7 @@ fn failures_are_red_and_the_absent_are_named() {
     assert!(page.contains("<li class=\"bad\"><b>void: puma</b> round 2: 14 failed: 503 × 12"));
     assert!(page.contains("<td class=\"bad\">void</td>"));
     assert!(page.contains("<td class=\"bad\">2 of 3</td>"));
-    assert!(page.contains("<td class=\"bad\">missed</td>"));
+    assert!(page.contains("<td class=\"words bad\">missed</td>"));
     assert!(page.contains("<li><b>absent: passenger</b>: phusion-passenger is not installed"));
     assert!(page.contains("<td class=\"bad\">9.00</td>"), "lost for each kill");
 }

@@ -22,8 +22,8 @@ pub struct Plot {
     pub about: String,
     /// The element.
     pub svg: String,
-    /// True when the colours need a legend.
-    pub legend: bool,
+    /// Colours and names, where the chart itself does not name its parts.
+    pub legend: Vec<[String; 2]>,
 }
 
 /// The charts of one phase.
@@ -109,9 +109,10 @@ fn latencies(result: &CaseResult, phase: &Phase) -> Vec<Plot> {
     let several = classes.len() > 1;
     let open = matches!(phase.load, PhaseLoad::Open { .. } | PhaseLoad::Overload { .. });
     let plot = |(class, hists): (&str, BTreeMap<usize, [Hist; 2]>)| {
-        let mut lines = Vec::new();
+        let (mut lines, mut legend) = (Vec::new(), Vec::new());
         for (at, [corrected, uncorrected]) in &hists {
             let name = &result.contenders[*at].name;
+            legend.push([chart::colour(*at), name.clone()]);
             let mut line = |name: String, class: String, hist: &Hist| {
                 if let Some(points) = curves::percentiles(hist) {
                     lines.push(Line { name, class, points });
@@ -131,7 +132,7 @@ fn latencies(result: &CaseResult, phase: &Phase) -> Vec<Plot> {
                       really sent (coordinated omission); the full line counts from when it was due.";
         }
         let svg = curves::latency(&title, &lines)?;
-        Some(Plot { title, about, svg, legend: true })
+        Some(Plot { title, about, svg, legend })
     };
     classes.into_iter().filter_map(plot).collect()
 }
@@ -157,7 +158,7 @@ fn over_time(phase: &Phase, parts: &[Part]) -> Option<Plot> {
         about += " Dashed: the load changed.";
     }
     let svg = strips::answers(&title, &rows, &marks)?;
-    Some(Plot { title, about, svg, legend: false })
+    Some(Plot { title, about, svg, legend: Vec::new() })
 }
 
 /// Seconds at which the load changes.
@@ -191,7 +192,7 @@ fn by_worker(parts: &[Part]) -> Option<Plot> {
     let about =
         "The first sound round, the busiest worker first; dashed: an even share.".to_owned();
     let svg = strips::workers(&title, &rows)?;
-    Some(Plot { title, about, svg, legend: false })
+    Some(Plot { title, about, svg, legend: Vec::new() })
 }
 
 fn series(parts: &[Part], name: &str) -> Option<Plot> {
@@ -205,8 +206,9 @@ fn series(parts: &[Part], name: &str) -> Option<Plot> {
         })
         .collect();
     let svg = curves::time(&first.title, &first.unit, &lines)?;
+    let legend = lines.iter().map(|line| [line.class.clone(), line.name.clone()]).collect();
     let about = "The first sound round.".to_owned();
-    Some(Plot { title: first.title.clone(), about, svg, legend: true })
+    Some(Plot { title: first.title.clone(), about, svg, legend })
 }
 
 fn series_row(contender: &str, series: &SeriesResult) -> SeriesRow {

@@ -192,7 +192,7 @@ pub fn came_to(verdict: &Verdict) -> String {
         None => String::new(),
     };
     let measured = verdict.measured.filter(|value| value.is_finite());
-    let measured = measured.map_or("not measured".into(), |value| figure::number(value, 3));
+    let measured = measured.map_or("not measured".into(), figure::four);
     format!("{measured} ({}{goal})", verdict.target)
 }
 

@@ -27,7 +27,6 @@ pub struct View {
     main: Option<Bars>,
     sections: Vec<Section>,
     all: Table,
-    legend: Vec<[String; 2]>,
     contenders: Vec<ContenderFacts>,
     rounds: usize,
 }
@@ -112,7 +111,6 @@ pub fn promises(at: usize, result: &CaseResult) -> Vec<Promise> {
 /// The case at a place of the run.
 pub fn of(at: usize, result: &CaseResult) -> View {
     let columns = figure::columns(result);
-    let legend = result.contenders.iter().enumerate();
     let baselines = result.case.baseline.iter();
     View {
         id: id(at),
@@ -132,7 +130,6 @@ pub fn of(at: usize, result: &CaseResult) -> View {
         }),
         sections: plots::of(result),
         all: everything(result),
-        legend: legend.map(|(at, facts)| [chart::colour(at), facts.name.clone()]).collect(),
         contenders: result.contenders.clone(),
         rounds: result.rounds.len(),
     }
@@ -191,6 +188,7 @@ fn entry(result: &CaseResult, facts: &ContenderFacts, column: &Column, sound: us
             text: column.text(its.median),
             beside: match its.rounds {
                 0 | 1 => String::new(),
+                _ if its.min == its.max => String::new(),
                 _ => figure::spread(its.min, its.max),
             },
             class: if column.counts_failures() && its.max > 0.0 { "bad" } else { "" },
