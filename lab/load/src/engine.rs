@@ -59,6 +59,7 @@ pub struct Engine {
     epoll: OwnedFd,
     conns: Vec<Conn>,
     busy: usize,
+    swept: u64,
     next_sweep: u64,
     sips: BinaryHeap<Reverse<(u64, usize)>>,
     done: Vec<Done>,
@@ -86,6 +87,7 @@ impl Engine {
             epoll,
             conns: Vec::new(),
             busy: 0,
+            swept: 0,
             next_sweep: u64::MAX,
             sips: BinaryHeap::new(),
             done: Vec::new(),
@@ -137,7 +139,7 @@ impl Engine {
         c.slow = (0, 0, 0);
         c.response.reset(self.kinds[kind].is_head);
         self.busy += 1;
-        self.next_sweep = self.next_sweep.min(due + self.timeout);
+        self.next_sweep = self.next_sweep.min((due + self.timeout).max(self.swept + SWEEP));
         if self.conns[conn].fd.is_none() && !self.open(conn) {
             return self.finish(conn, Err(Failure::Refused));
         }
@@ -389,6 +391,6 @@ impl Engine {
                 next = next.min(end);
             }
         }
-        self.next_sweep = if next == u64::MAX { next } else { next.max(now + SWEEP) };
+        (self.swept, self.next_sweep) = (now, next.max(now + SWEEP));
     }
 }
