@@ -80,6 +80,9 @@ pub fn time(title: &str, unit: &str, lines: &[Line]) -> Option<String> {
     let (x, y) =
         (Scale::linear((0.0, end), (LEFT, RIGHT)), Scale::linear((low, high), (BOTTOM, TOP)));
     svg.text("", (0.0, 11.0), unit);
+    if low > 0.0 {
+        svg.text("end none", (RIGHT, 11.0), "the axis does not begin at 0");
+    }
     for value in ticks(low, high, 5) {
         horizontal(&mut svg, y.at(value), &tick(value));
     }
@@ -125,7 +128,8 @@ fn horizontal(svg: &mut Svg, y: f64, name: &str) {
 
 fn vertical(svg: &mut Svg, x: f64, name: &str) {
     svg.line("grid", (x, TOP), (x, BOTTOM));
-    svg.text("middle", (x, BOTTOM + 13.0), name);
+    let half = 3.5 * name.chars().count() as f64;
+    svg.text("middle", (x.min(WIDTH - half), BOTTOM + 13.0), name);
 }
 
 fn draw(svg: &mut Svg, lines: &[Line], x: Scale, y: Scale) {
