@@ -65,7 +65,11 @@ fn section(result: &CaseResult, phase: &Phase) -> Section {
     plots.extend(by_worker(&parts));
     let names = parts.iter().flat_map(|part| part.2.series.iter().map(|its| &its.name));
     let mut seen: Vec<&String> = Vec::new();
-    names.for_each(|name| (!seen.contains(&name)).then(|| seen.push(name)).unwrap_or_default());
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
     plots.extend(seen.iter().filter_map(|name| series(&parts, name)));
     let rows = parts
         .iter()
