@@ -1,8 +1,6 @@
 //! A cell's figure taken apart into what happened in each half second, so that it can be told how
 //! much the figure would vary if the cell were run again.
 
-use std::collections::BTreeMap;
-
 use fastrand::Rng;
 use oribi_load::hist::Hist;
 use oribi_load::outcome::Class;
@@ -28,13 +26,17 @@ pub enum Blocks {
     Whole,
 }
 
-/// Latencies of each block, as counts of the values that occur anywhere.
+/// Values and how often they occur, ascending; a value may stand more than once.
+type Counts = Vec<(u64, u64)>;
+
+/// Latencies of each block. A percentile of any draw of blocks is found by halving, without adding
+/// up their histograms: a run asks for it a million times.
 #[derive(Debug, Default)]
 pub struct Latencies {
-    /// Ascending.
+    /// The values that occur anywhere, ascending.
     values: Vec<u64>,
-    /// Index of a value, and how often it occurs.
-    blocks: Vec<Vec<(usize, u64)>>,
+    /// How many latencies of a block are at most the value of the same index.
+    blocks: Vec<Vec<u64>>,
 }
 
 /// The blocks of the metric with this full name.
@@ -97,45 +99,50 @@ impl Blocks {
 }
 
 impl Latencies {
-    fn new(slices: &[BTreeMap<u64, u64>]) -> Self {
-        let mut values: Vec<u64> = slices.iter().flat_map(|slice| slice.keys().copied()).collect();
+    fn new(slices: &[Counts]) -> Self {
+        let mut values: Vec<u64> =
+            slices.iter().flat_map(|slice| slice.iter().map(|pair| pair.0)).collect();
         values.sort_unstable();
         values.dedup();
-        let block = |slice: &BTreeMap<u64, u64>| {
-            let index = |(value, times): (&u64, &u64)| {
-                values.binary_search(value).ok().map(|index| (index, *times))
+        let block = |slice: &Counts| {
+            let (mut sum, mut rest) = (0, slice.iter().peekable());
+            let mut up_to = |value: &u64| {
+                while let Some(pair) = rest.next_if(|pair| pair.0 <= *value) {
+                    sum += pair.1;
+                }
+                sum
             };
-            slice.iter().filter_map(index).collect()
+            values.iter().map(&mut up_to).collect()
         };
         let blocks = slices.iter().map(block).collect();
         Self { values, blocks }
     }
 
     fn factors(&self, over: f64, under: Option<f64>, count: usize, rng: &mut Rng) -> Vec<f64> {
-        let mut counts = vec![0; self.values.len()];
-        let mut figure = |drawn: &mut dyn Iterator<Item = usize>| {
-            counts.fill(0);
-            for block in drawn {
-                for (index, times) in &self.blocks[block] {
-                    counts[*index] += times;
-                }
-            }
-            let over = self.percentile(&counts, over);
-            over / under.map_or(1.0, |under| self.percentile(&counts, under))
+        let figure = |drawn: &[usize]| {
+            let over = self.percentile(drawn, over);
+            over / under.map_or(1.0, |under| self.percentile(drawn, under))
         };
-        let draws = self.blocks.len();
-        let whole = figure(&mut (0..draws));
-        (0..count).map(|_| figure(&mut (0..draws).map(|_| rng.usize(..draws))) / whole).collect()
+        let mut drawn: Vec<usize> = (0..self.blocks.len()).collect();
+        let whole = figure(&drawn);
+        let mut one = || {
+            drawn.fill_with(|| rng.usize(..self.blocks.len()));
+            figure(&drawn) / whole
+        };
+        (0..count).map(|_| one()).collect()
     }
 
-    fn percentile(&self, counts: &[u64], part: f64) -> f64 {
-        let wanted = ((counts.iter().sum::<u64>() as f64 * part).ceil() as u64).max(1);
-        let mut seen = 0;
-        let reached = counts.iter().position(|times| {
-            seen += times;
-            seen >= wanted
-        });
-        reached.map_or(f64::NAN, |index| self.values[index] as f64)
+    fn percentile(&self, drawn: &[usize], part: f64) -> f64 {
+        let up_to = |index: usize| drawn.iter().map(|at| self.blocks[*at][index]).sum::<u64>();
+        let Some(last) = self.values.len().checked_sub(1) else { return f64::NAN };
+        let wanted = ((up_to(last) as f64 * part).ceil() as u64).max(1);
+        let (mut low, mut high) = (0, last);
+        while low < high {
+            let middle = (low + high) / 2;
+            if up_to(middle) >= wanted { high = middle } else { low = middle + 1 }
+        }
+        // Blocks without any answer have no percentile.
+        if up_to(last) == 0 { f64::NAN } else { self.values[low] as f64 }
     }
 }
 
@@ -173,7 +180,7 @@ fn answers_and_cpu(result: &PhaseResult) -> Vec<(f64, f64)> {
 
 /// The sum of the latencies and their number.
 fn sums(result: &PhaseResult, class: Option<&str>) -> Vec<(f64, f64)> {
-    let sum = |slice: &BTreeMap<u64, u64>| {
+    let sum = |slice: &Counts| {
         slice.iter().fold((0.0, 0.0), |sum, (micros, times)| {
             (sum.0 + *micros as f64 * *times as f64, sum.1 + *times as f64)
         })
@@ -185,18 +192,14 @@ fn latencies(result: &PhaseResult, class: Option<&str>) -> Latencies {
     Latencies::new(&slices(result, class))
 }
 
-fn slices(result: &PhaseResult, class: Option<&str>) -> Vec<BTreeMap<u64, u64>> {
+fn slices(result: &PhaseResult, class: Option<&str>) -> Vec<Counts> {
     let most = classes(result, class).map(|class| class.slices.len()).max().unwrap_or(0);
     let all: Vec<usize> = (0..most).collect();
     joined(&all, |block| {
-        let mut counts = BTreeMap::new();
-        for slice in
-            classes(result, class).flat_map(|class| block.iter().map(|at| class.slices.get(*at)))
-        {
-            for (micros, times) in slice.iter().flat_map(|slice| slice.pairs()) {
-                *counts.entry(micros).or_default() += times;
-            }
-        }
+        let hists = classes(result, class)
+            .flat_map(|class| block.iter().filter_map(|at| class.slices.get(*at)));
+        let mut counts: Counts = hists.flat_map(Hist::pairs).collect();
+        counts.sort_unstable();
         counts
     })
 }
