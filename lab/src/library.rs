@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::check;
 use crate::nearest::nearest;
 use crate::recipe::Recipe;
 use crate::scenario::{Case, Contender, Stack};
+use crate::understand::understand;
 
 /// What `ORIBI_LAB_HOME` holds, and what stands beside scenarios given by path.
 pub struct Library {
@@ -133,6 +133,12 @@ impl Library {
         }
         // Its own name would be taken for the name of one of this scenario's cases.
         table.remove("case");
+        if over.contains_key("phase") {
+            // What is said about phases goes with them.
+            for about in ["show", "target", "published"] {
+                table.remove(about);
+            }
+        }
         lay_over(&mut table, &over);
         table.insert("of".into(), below.into());
         Ok(table)
@@ -222,23 +228,6 @@ fn read_table(source: &str, path: &Path) -> Result<Table, String> {
     })
 }
 
-/// What a table says, or which key is wrong and what it should have been.
-fn understand<T: DeserializeOwned>(source: &str, table: &Table) -> Result<T, String> {
-    serde_path_to_error::deserialize(table.clone()).map_err(|error| {
-        let path = error.path().to_string();
-        let place = if path == "." { String::new() } else { format!("{path}: ") };
-        let message = error.inner().message().trim();
-        // What serde says names the wrong word first, then the right ones.
-        let mut quoted = message.split('`').skip(1).step_by(2);
-        let near = match (message.starts_with("unknown"), quoted.next()) {
-            (true, Some(wrong)) => nearest(wrong, quoted),
-            _ => String::new(),
-        };
-        let message = message.split(", expected one of").next().unwrap_or(message);
-        format!("{source}: {place}{message}{near}").replace('\n', " ")
-    })
-}
-
 fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -251,3 +240,7 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+#[path = "library_test.rs"]
+mod tests;

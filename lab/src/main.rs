@@ -38,6 +38,7 @@ mod stats;
 mod surroundings;
 mod timewait;
 mod tree;
+mod understand;
 
 use std::process::ExitCode;
 

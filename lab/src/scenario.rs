@@ -2,6 +2,9 @@
 //!
 //! Every `[[case]]` is laid over the file's top level, key by key (tables merge, everything else
 //! is replaced); a file without cases is its only case.
+//!
+//! Structs with flattened parts cannot deny unknown fields and name the right ones; `check.rs`
+//! does it for them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 /// One case of a scenario, complete. `Case::load` (in `library.rs`) reads, merges and checks it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Case {
     /// The scenario's name, as on the command line.
     pub name: String,
@@ -109,7 +111,6 @@ pub struct Stack {
 
 /// Who takes part in a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Contender {
     /// Unique in the case.
     pub name: String,

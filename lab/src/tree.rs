@@ -330,3 +330,7 @@ fn gone(error: &ProcError) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+#[path = "tree_test.rs"]
+mod tests;
