@@ -125,16 +125,6 @@ fn contender(library: &Library, case: &Case, contender: &Contender) -> Wrong {
         let (number, most) = (number.unwrap_or(0), most.unwrap_or(u32::MAX));
         fail_if(number > most, || format!("{key}: {} has at most {most}", recipe.name))?;
     }
-    for (key, number, most) in [
-        ("workers", stack.workers, recipe.most_workers),
-        ("threads", stack.threads, recipe.most_threads),
-    ] {
-        // Silently having fewer than the others would be an unfair comparison.
-        let most = most.unwrap_or(u32::MAX);
-        fail_if(number.is_some_and(|its| its > most), || {
-            format!("{key}: {} has at most {most}: say {key} = {most} for it", recipe.name)
-        })?;
-    }
     if let Some(listen) = &stack.listen {
         one_of("listen", listen, &["tcp", "unix"])?;
         fail_if(!recipe.listens.contains(listen), || {
