@@ -48,12 +48,8 @@ impl Library {
     }
 
     /// The cases of a scenario, checked: by name, or by path to a `.toml` file (then servers in
-    /// the folder `servers` beside it are known from now on).
-    pub fn scenario(&mut self, name_or_path: &str) -> Result<Vec<Case>, String> {
-        self.scenario_of(name_or_path, None)
-    }
-
-    /// The same, laid over the first case of the scenario `of` instead of the one its file names.
+    /// the folder `servers` beside it are known from now on). With `of` they are laid over the
+    /// first case of that scenario instead of the one the file names.
     pub fn scenario_of(&mut self, name: &str, of: Option<&str>) -> Result<Vec<Case>, String> {
         let raw = self.raw(name)?;
         let mut cases = Vec::new();

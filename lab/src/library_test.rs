@@ -81,7 +81,7 @@ fn wrong(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from} is not in the scenario");
     let home = home();
     write(home.path(), "scenarios/good.toml", &GOOD.replacen(from, to, 1));
-    let error = open(&home).scenario("good").expect_err(to);
+    let error = open(&home).scenario_of("good", None).expect_err(to);
     assert!(error.starts_with("scenarios/good.toml"), "{error}");
     assert!(!error.contains('\n'), "{error}");
     error
@@ -92,7 +92,7 @@ fn servers_become_contenders_and_stacks_are_laid_over_each_other() {
     let home = home();
     let mut library = open(&home);
     assert_eq!(library.names(), Ok(vec!["good".into()]));
-    let cases = library.scenario("good").expect("it is good");
+    let cases = library.scenario_of("good", None).expect("it is good");
     let names: Vec<&str> = cases[0].contender.iter().map(|its| its.name.as_str()).collect();
     assert_eq!(names, ["puma", "thin", "behind"]);
     let app = library.app(&cases[0], &cases[0].contender[0]).expect("an app");
@@ -106,13 +106,13 @@ fn every_case_is_laid_over_the_top_key_by_key() {
     let cases = "[[case]]\ncase = 'one'\nworkers = 3\nenv = { B = '3' }\n\
                  [[case]]\ncase = 'two'\nservers = ['thin']\n";
     write(home.path(), "scenarios/good.toml", &format!("{top}{cases}"));
-    let found = open(&home).scenario("good").expect("two cases");
+    let found = open(&home).scenario_of("good", None).expect("two cases");
     assert_eq!(found.iter().map(|its| its.case.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!((found[0].stack.workers, found[1].stack.workers), (Some(3), Some(2)));
     assert_eq!((found[0].stack.env["A"].as_str(), found[0].stack.env["B"].as_str()), ("1", "3"));
     assert_eq!((found[0].contender.len(), found[1].contender.len()), (3, 2));
     write(home.path(), "scenarios/good.toml", &format!("{top}{}", cases.replace("two", "one")));
-    let twice = open(&home).scenario("good").expect_err("two of a name");
+    let twice = open(&home).scenario_of("good", None).expect_err("two of a name");
     assert!(twice.contains("two cases are called `one`"), "{twice}");
 }
 
@@ -126,7 +126,7 @@ fn a_scenario_by_path_brings_its_servers_and_apps() {
     let mut library = open(&home);
     assert!(library.recipe("mine").is_err());
     let path = other.path().join("mine.toml").to_string_lossy().into_owned();
-    let cases = library.scenario(&path).expect("a scenario elsewhere");
+    let cases = library.scenario_of(&path, None).expect("a scenario elsewhere");
     assert_eq!(library.recipe("mine").map(|its| its.name.as_str()), Ok("mine"));
     let app = library.app(&cases[0], &cases[0].contender[0]).expect("an app");
     assert_eq!(app, fs::canonicalize(other.path().join("my.ru")).expect("it is there"));
@@ -141,7 +141,7 @@ fn a_scenario_may_be_laid_over_another_ones_first_case() {
         "name = 'soak'\ntitle = 'Long'\nof = 'good'\nrounds = 1",
     );
     let mut library = open(&home);
-    let cases = library.scenario("soak").expect("a long one");
+    let cases = library.scenario_of("soak", None).expect("a long one");
     assert_eq!((cases[0].name.as_str(), cases[0].rounds, cases[0].phase.len()), ("soak", 1, 2));
     let over = library.scenario_of("soak", Some("goot")).expect_err("there is none");
     assert!(over.contains("of: there is no scenario `goot` (did you mean `good`?)"), "{over}");
@@ -149,88 +149,70 @@ fn a_scenario_may_be_laid_over_another_ones_first_case() {
     assert!(circle.contains("itself laid over"), "{circle}");
 }
 
+/// What is changed in the good scenario, into what, and what is said about it.
+const SLIPS: &[(&str, &str, &str)] = &[
+    ("workers = 2", "wokers = 2", "unknown key `wokers` (did you mean `workers`?)"),
+    ("workers = 2", "workers = \"two\"", "workers: invalid type: string \"two\""),
+    ("keepalive = 8", "keepalive = 8 }\nthreads = { a = 1", "contender[0].threads: invalid type"),
+    ("title = \"Good\"", "", "missing field `title`"),
+    ("connections = 4", "", "phase[0]: missing field `connections`"),
+    ("workers = 2", "workers = 0", "contender `puma`: workers: must be at least 1"),
+    ("workers = 2", "threads = 5\nrounds = 0", "rounds: must be at least 1"),
+    ("connections = 4", "conections = 4", "`connections` (is it `conections`?)"),
+    ("seconds = 1", "seconds = 0", "phase `load`: seconds: must be more than 0"),
+    ("connections = 4", "connections = 4\nrate = 3", "phase `load`: unknown key `rate`"),
+    ("kind = \"closed\"", "kind = \"close\"", "(did you mean `closed`?)"),
+    ("\"puma\", \"thin\"]", "\"pmua\"]", "no server `pmua` (did you mean `puma`?)"),
+    ("\"puma\", \"thin\"]", "\"puma\", \"puma\"]", "two contenders are called `puma`"),
+    ("\"puma\", \"thin\"]", "\"puma\", \"nginx\"]", "contender `nginx`: server: nginx is a proxy"),
+    ("front = \"nginx\"", "front = \"thin\"", "contender `behind`: front: thin is no proxy"),
+    ("front = \"nginx\"", "front = \"none\"", "instances: more than one need a `front`"),
+    ("instances = 2", "instances = 2\nserver_ = 2", "contender `behind`: unknown key `server_`"),
+    ("workers = 2", "listen = \"unix\"", "contender `puma`: listen: puma listens on tcp only"),
+    ("keepalive = 8", "kepalive = 8", "options: unknown `kepalive` (did you mean `keepalive`?)"),
+    ("apps/a.ru", "apps/b.ru", "app: there is no "),
+    ("path = \"/fast\"", "path = \"fast\"", "request `fast`: path: must begin with /"),
+    ("class = \"fast\"", "class = \"p99_ms\"", "must have no dot and not be a metric's name"),
+    (
+        "seconds = 1",
+        "seconds = 1\nclasses = [\"fats\"]",
+        "classes: no request has the class `fats`",
+    ),
+    (
+        "of = \"load\"",
+        "of = \"open\"",
+        "phase `open`: of: no earlier closed phase is called `open`",
+    ),
+    ("name = \"open\"", "name = \"load\"", "two phases are called `load`"),
+    ("\"load.rps\", ", "\"load.rpm\", ", "show: `load.rpm` is no metric (did you mean `rps`?)"),
+    ("\"load.rps\", ", "\"laod.rps\", ", "no phase is called `laod` (did you mean `load`?)"),
+    ("p99_ms.fast", "p99_ms.slow", "no request has the class `slow`"),
+    (
+        "metric = \"load.rps\"",
+        "metric = \"load.x\"",
+        "target `faster`: metric: `load.x` is no metric",
+    ),
+    ("of = \"puma\"", "of = \"pum\"", "of: no contender is called `pum` (did you mean `puma`?)"),
+    ("over = [\"thin\"]", "over = [\"thn\"]", "over: no contender is called `thn`"),
+    (
+        "baseline = [\"thin\"]",
+        "baseline = [\"unicorn\"]",
+        "baseline: no contender is called `unicorn`",
+    ),
+    ("at_least = 1", "at_least = 1\nat_most = 2", "must have one of at_least and at_most"),
+    ("at_least = 1", "at_leats = 1", "at_leats"),
+    ("name = \"good\"", "name = \"bad\"", "name: must be the file's, \"good\""),
+    ("title = \"Good\"", "title = Good", "scenarios/good.toml:3: "),
+];
+
 #[test]
 fn what_is_wrong_is_said_with_file_key_and_the_nearest_name() {
-    let table = [
-        ("workers = 2", "wokers = 2", "unknown key `wokers` (did you mean `workers`?)"),
-        ("workers = 2", "workers = \"two\"", "workers: invalid type: string \"two\""),
-        (
-            "keepalive = 8",
-            "keepalive = 8 }\nthreads = { a = 1",
-            "contender[0].threads: invalid type",
-        ),
-        ("title = \"Good\"", "", "missing field `title`"),
-        ("connections = 4", "", "phase[0]: missing field `connections`"),
-        ("workers = 2", "workers = 0", "contender `puma`: workers: must be at least 1"),
-        ("workers = 2", "threads = 5\nrounds = 0", "rounds: must be at least 1"),
-        ("connections = 4", "conections = 4", "`connections` (is it `conections`?)"),
-        ("seconds = 1", "seconds = 0", "phase `load`: seconds: must be more than 0"),
-        ("connections = 4", "connections = 4\nrate = 3", "phase `load`: unknown key `rate`"),
-        ("kind = \"closed\"", "kind = \"close\"", "(did you mean `closed`?)"),
-        ("\"puma\", \"thin\"]", "\"pmua\"]", "no server `pmua` (did you mean `puma`?)"),
-        ("\"puma\", \"thin\"]", "\"puma\", \"puma\"]", "two contenders are called `puma`"),
-        (
-            "\"puma\", \"thin\"]",
-            "\"puma\", \"nginx\"]",
-            "contender `nginx`: server: nginx is a proxy",
-        ),
-        ("front = \"nginx\"", "front = \"thin\"", "contender `behind`: front: thin is no proxy"),
-        ("front = \"nginx\"", "front = \"none\"", "instances: more than one need a `front`"),
-        (
-            "instances = 2",
-            "instances = 2\nserver_ = 2",
-            "contender `behind`: unknown key `server_`",
-        ),
-        ("workers = 2", "listen = \"unix\"", "contender `puma`: listen: puma listens on tcp only"),
-        (
-            "keepalive = 8",
-            "kepalive = 8",
-            "options: unknown `kepalive` (did you mean `keepalive`?)",
-        ),
-        ("apps/a.ru", "apps/b.ru", "app: there is no "),
-        ("path = \"/fast\"", "path = \"fast\"", "request `fast`: path: must begin with /"),
-        ("class = \"fast\"", "class = \"p99_ms\"", "must have no dot and not be a metric's name"),
-        (
-            "seconds = 1",
-            "seconds = 1\nclasses = [\"fats\"]",
-            "classes: no request has the class `fats`",
-        ),
-        (
-            "of = \"load\"",
-            "of = \"open\"",
-            "phase `open`: of: no earlier closed phase is called `open`",
-        ),
-        ("name = \"open\"", "name = \"load\"", "two phases are called `load`"),
-        ("\"load.rps\", ", "\"load.rpm\", ", "show: `load.rpm` is no metric (did you mean `rps`?)"),
-        ("\"load.rps\", ", "\"laod.rps\", ", "no phase is called `laod` (did you mean `load`?)"),
-        ("p99_ms.fast", "p99_ms.slow", "no request has the class `slow`"),
-        (
-            "metric = \"load.rps\"",
-            "metric = \"load.x\"",
-            "target `faster`: metric: `load.x` is no metric",
-        ),
-        (
-            "of = \"puma\"",
-            "of = \"pum\"",
-            "of: no contender is called `pum` (did you mean `puma`?)",
-        ),
-        ("over = [\"thin\"]", "over = [\"thn\"]", "over: no contender is called `thn`"),
-        (
-            "baseline = [\"thin\"]",
-            "baseline = [\"unicorn\"]",
-            "baseline: no contender is called `unicorn`",
-        ),
-        ("at_least = 1", "at_least = 1\nat_most = 2", "must have one of at_least and at_most"),
-        ("at_least = 1", "at_leats = 1", "at_leats"),
-        ("name = \"good\"", "name = \"bad\"", "name: must be the file's, \"good\""),
-        ("title = \"Good\"", "title = Good", "scenarios/good.toml:3: "),
-    ];
-    for (from, to, expected) in table {
+    for (from, to, expected) in SLIPS {
         let error = wrong(from, to);
         assert!(error.contains(expected), "{to}\n  said: {error}\n  not:  {expected}");
     }
     let home = home();
-    let none = open(&home).scenario("god").expect_err("there is none");
+    let none = open(&home).scenario_of("god", None).expect_err("there is none");
     assert_eq!(none, "there is no scenario `god` (did you mean `good`?)");
 }
 
@@ -269,6 +251,7 @@ fn every_scenario_and_server_of_the_lab_is_right() {
     let mut library = Library::open(home).expect("the lab's servers");
     let names = library.names().expect("the lab's scenarios");
     assert!(names.iter().any(|name| name == "hello"), "{names:?}");
-    let wrong: Vec<String> = names.iter().filter_map(|name| library.scenario(name).err()).collect();
+    let wrong: Vec<String> =
+        names.iter().filter_map(|name| library.scenario_of(name, None).err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::results::Noise;
+use crate::stats;
 
 /// Collects from its creation on.
 pub struct Meter {
@@ -59,7 +60,7 @@ impl Meter {
         let (begun, now) = (self.begun, Times::now());
         Noise {
             samples_ms: self.samples_ms.clone(),
-            spread: spread(&self.samples_ms),
+            spread: stats::spread(&self.samples_ms).unwrap_or(1.0),
             steal: part(now.steal - begun.steal, now.all - begun.all),
             others: part(self.others, self.measured),
         }
@@ -98,14 +99,6 @@ fn work(steps: u64) -> u64 {
     })
 }
 
-/// 90th over 10th percentile; 1 for fewer than two samples.
-fn spread(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
-    if sorted.len() < 2 { 1.0 } else { at(0.9) / at(0.1) }
-}
-
 fn part(some: f64, all: f64) -> f64 {
     if all > 0.0 { (some / all).clamp(0.0, 1.0) } else { 0.0 }
 }
@@ -113,17 +106,6 @@ fn part(some: f64, all: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_spread_is_that_of_the_middle_of_the_samples() {
-        assert_eq!(spread(&[]), 1.0);
-        assert_eq!(spread(&[20.0]), 1.0);
-        let mut samples = vec![20.0; 19];
-        samples.push(500.0);
-        assert_eq!(spread(&samples), 1.0);
-        samples.extend([40.0; 4]);
-        assert_eq!(spread(&samples), 2.0);
-    }
 
     #[test]
     fn others_are_what_is_busy_beyond_ours() {

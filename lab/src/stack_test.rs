@@ -94,7 +94,7 @@ fn home(prelude: &str, last: &str, stack: &str) -> Home {
         ),
     );
     let mut library = Library::open(dir.path()).expect("a library");
-    let case = library.scenario("one").expect("a scenario").remove(0);
+    let case = library.scenario_of("one", None).expect("a scenario").remove(0);
     Home { dir, library, case }
 }
 
