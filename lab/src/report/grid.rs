@@ -51,7 +51,8 @@ impl Grid {
                 text.push('\n');
             }
             let columns: Vec<usize> = (0..self.names).chain(from..to).collect();
-            for line in &self.head {
+            let said = |line: &&Vec<String>| columns.iter().any(|at| !line[*at].is_empty());
+            for line in self.head.iter().filter(said) {
                 let line = columns.iter().map(|at| (line[*at].clone(), BOLD));
                 text += &self.row(line, &columns, &widths);
             }

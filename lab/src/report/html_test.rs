@@ -62,6 +62,7 @@ fn the_page_needs_nothing_else() {
 fn what_comes_from_elsewhere_is_escaped() {
     let page = page();
     assert!(!page.contains("<world>") && !page.contains("<error>") && !page.contains("<of>"));
+    assert!(!page.contains("<round"), "the names of contenders, in charts too");
     assert!(page.contains("Hello &lt;world&gt; &amp; others"));
 }
 

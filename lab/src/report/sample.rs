@@ -54,7 +54,7 @@ fn hello() -> CaseResult {
         show = ["main.rps", "main.per_cpu", "open.p50_ms", "open.p99_ms", "open.p999_ms",
                 "open.uncorrected_p99_ms", "main.failed", "main.jain", "pss_mb", "start_ms"]
         baseline = ["puma", "unicorn"]
-        servers = ["oribi", "puma", "unicorn", "passenger", "nginx round robin → 3 thin"]
+        servers = ["oribi", "puma", "unicorn", "passenger", "nginx <round robin> → 3 thin"]
         processes = true
         [[phase]]
         name = "main"
@@ -68,7 +68,7 @@ fn hello() -> CaseResult {
         seconds = 5
         "#,
     );
-    let names = ["oribi", "puma", "unicorn", "passenger", "nginx round robin → 3 thin"];
+    let names = ["oribi", "puma", "unicorn", "passenger", "nginx <round robin> → 3 thin"];
     let speeds = [41_000.0, 21_500.0, 15_200.0, 0.0, 9_000.0];
     let rounds = (0..3).map(|round| hello_round(round, &names, &speeds)).collect();
     let mut summary = Vec::new();
