@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use oribi_load::plan::{Plan, Request, Shape};
 
+use crate::bundle::Bundles;
 use crate::generator::Generator;
 use crate::library::Library;
 use crate::progress::{Progress, Step};
@@ -27,7 +28,11 @@ pub fn run(library: &Library, app: &cli::App) -> Result<u8, String> {
     let config = app.config.canonicalize().map_err(|error| {
         format!("{}: {error}: name the rackup file of your application", app.config.display())
     })?;
+    let bundles = Bundles::new();
     let mut case = library.complete("oribi lab app", case(app, &config)?)?;
+    for contender in &mut case.contender {
+        contender.stack.env = bundles.environment(&config, &contender.server)?;
+    }
     for recipe in case.contender.iter().map(|one| library.recipe(&one.server)) {
         let recipe = recipe?;
         if !recipe.rack || recipe.front || recipe.reference {
@@ -82,7 +87,11 @@ fn case(app: &cli::App, config: &Path) -> Result<Case, String> {
         stack: Stack::default(),
     });
     Ok(Case {
-        title: format!("{shown} with {} workers of {} threads", app.workers, app.threads),
+        title: format!(
+            "{shown}, {}, {} each",
+            counted(app.workers, "worker"),
+            counted(app.threads, "thread")
+        ),
         app: config.to_string_lossy().into_owned(),
         stack,
         contender: contender.collect(),
@@ -91,6 +100,10 @@ fn case(app: &cli::App, config: &Path) -> Result<Case, String> {
         baseline: app.servers.iter().skip(1).cloned().collect(),
         ..Case::named("app")
     })
+}
+
+fn counted(number: u32, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Every path is a class of its own.
@@ -131,6 +144,7 @@ fn probe(library: &Library, app: &cli::App, case: &mut Case) -> Result<f64, Stri
                 });
                 case.contender.retain(|one| one.name != contender.name);
                 case.baseline.retain(|name| *name != contender.name);
+                progress.end();
                 continue;
             }
         };

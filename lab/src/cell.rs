@@ -77,13 +77,13 @@ impl Bench<'_> {
             self.progress.tick("waiting for all workers");
             running.await_workers()?;
         }
-        cell.metrics.insert("pss_start_mb".into(), running.tree.pss_mb());
+        cell.metrics.extend(running.tree.pss_mb().map(|mb| ("pss_start_mb".into(), mb)));
         self.warm_up(running)?;
         for phase in &self.case.phase {
             let result = self.phase(phase, running, cell)?;
             note(self.case, phase, result, self.blueprint.workers(), cell);
         }
-        cell.metrics.insert("pss_mb".into(), running.tree.pss_mb());
+        cell.metrics.extend(running.tree.pss_mb().map(|mb| ("pss_mb".into(), mb)));
         if self.case.processes {
             self.progress.tick("counting what each process does");
             cell.processes = perprocess::table(self.case, running, self.round)?;
@@ -119,6 +119,7 @@ impl Bench<'_> {
             format!("{}: the phase its rate is taken from gave no rate", phase.name)
         })?;
         let plan = plan(self.case, phase, shape, running, self.round);
+        self.meter.sample();
         let switches = running.tree.switches();
         let (own, mark) = (own_cpu(), self.meter.begin());
         let result = self.watch(phase, &plan, running)?;

@@ -10,16 +10,16 @@ use crate::stack::Blueprint;
 pub fn scenarios(library: &mut Library) -> Result<(), String> {
     for name in library.names()? {
         let cases = select::read(library, &name, None)?;
-        let title = cases.first().map_or("", |case| case.title.as_str());
-        let mut seconds = 0.0;
-        for case in &cases {
-            seconds += case.rounds as f64 * present(library, case) * cell_seconds(case);
+        let seconds =
+            |case: &Case| case.rounds as f64 * present(library, case) * cell_seconds(case);
+        let length = human(cases.iter().map(seconds).sum());
+        match &cases[..] {
+            [only] => println!("{name:<10} {length:>9}  {}", only.title),
+            many => {
+                println!("{name:<10} {length:>9}  {} cases:", many.len());
+                many.iter().for_each(|case| println!("{:24}{}: {}", "", case.case, case.title));
+            }
         }
-        let cases = match cases.len() {
-            1 => String::new(),
-            many => format!(" ({many} cases)"),
-        };
-        println!("{name:<10} {:>9}  {title}{cases}", human(seconds));
     }
     Ok(())
 }

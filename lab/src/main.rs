@@ -3,6 +3,7 @@
 mod ask_app;
 mod blocks;
 mod bootstrap;
+mod bundle;
 mod cell;
 mod check;
 mod cli;

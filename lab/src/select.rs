@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::cli;
 use crate::library::Library;
-use crate::scenario::{Case, Contender, Phase, PhaseLoad};
+use crate::scenario::{Case, Contender, PhaseLoad};
 
 /// A phase of a quick run is so much shorter …
 const QUICK: f64 = 0.25;
@@ -37,7 +37,7 @@ pub fn read(library: &mut Library, name: &str, of: Option<&str>) -> Result<Vec<C
     let mut cases = library.scenario_of(name, of)?;
     for case in &mut cases {
         if let Some(of) = case.of.clone() {
-            case.title = format!("{}: {of}", case.title);
+            case.title = format!("{} ({of})", case.title);
             case.case = of;
         }
     }
