@@ -154,6 +154,22 @@ fn lies_and_deaths_are_no_speed() {
 }
 
 #[test]
+fn workers_are_killed_while_the_load_goes_on() {
+    let home = Home::new("killed");
+    let (status, said) = home.output("run killed --quick --name one");
+    assert_eq!(status, 0, "{said}");
+    home.assert_nothing_is_left();
+    let run = home.run_json("one");
+    let cell = cell(&run, "phoenix");
+    let kills = metric(cell, "load.kills");
+    between(kills, 2.0, 3.0, "kills in a second");
+    // The first process, its worker and who came after; the last one may not have got far.
+    between(home.started().len() as f64, 1.0 + kills, 2.0 + kills, "processes");
+    assert!(metric(cell, "load.failed") >= 1.0, "{cell:#}");
+    assert_eq!(cell["unexpected_failures"], 0);
+}
+
+#[test]
 fn a_soak_samples_what_it_is_laid_over() {
     let home = Home::new("soak");
     let (status, said) = home.output("run soak --quick --seconds 12 --servers steady --name one");

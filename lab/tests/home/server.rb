@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # A server of known latency: PORT, MILLISECONDS, and what is wrong with it (`liar` answers every
-# third request with 503, `mortal` dies after 100 requests).
+# third request with 503, `mortal` dies after 100 requests, `phoenix` has a worker that it starts
+# again whenever it dies).
 require "socket"
 
 port, milliseconds, flaw = ARGV
@@ -9,7 +10,8 @@ seconds = milliseconds.to_i / 1_000.0
 count = 0
 lock = Mutex.new
 # Where tests find who is left.
-File.write(File.join(__dir__, "pids", Process.pid.to_s), flaw.to_s)
+here = -> { File.write(File.join(__dir__, "pids", Process.pid.to_s), flaw.to_s) }
+here.call
 trap("TERM") { exit!(0) }
 
 answer = lambda do |path|
@@ -26,6 +28,18 @@ end
 
 server = TCPServer.new("127.0.0.1", port.to_i)
 server.listen(512)
+if flaw == "phoenix"
+  # The first process never gets out of here; each worker goes on below.
+  while (worker = fork)
+    trap("TERM") do
+      Process.kill("KILL", worker)
+      exit!(0)
+    end
+    Process.wait(worker)
+  end
+  here.call
+  trap("TERM") { exit!(0) }
+end
 loop do
   Thread.new(server.accept) do |client|
     client.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_NODELAY, 1)
