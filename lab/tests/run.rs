@@ -94,6 +94,8 @@ fn between(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what}: {value} is not between {low} and {high}");
 }
 
+/// The bounds are wide because tests run beside each other and beside anything else: a mistake of
+/// the lab is a factor of two and more.
 #[test]
 fn known_latencies_come_out() {
     let home = Home::new("known");
@@ -111,10 +113,10 @@ fn known_latencies_come_out() {
         let cell = cell(&run, name);
         assert_eq!(cell["error"], Value::Null);
         assert_eq!(cell["complaints"].as_array().map(Vec::len), Some(0), "{cell:#}");
-        between(metric(cell, "closed.rps"), 0.7 * 4e3 / ms, 4e3 / ms * 1.05, "requests/s");
-        between(metric(cell, "closed.p50_ms"), ms, 1.5 * ms, "closed p50");
-        between(metric(cell, "open.p50_ms"), ms, 1.5 * ms, "open p50");
-        between(metric(cell, "burst.max_ms"), ms, 4.0 * ms, "burst");
+        between(metric(cell, "closed.rps"), 0.5 * 4e3 / ms, 4e3 / ms * 1.05, "requests/s");
+        between(metric(cell, "closed.p50_ms"), ms, 1.9 * ms, "closed p50");
+        between(metric(cell, "open.p50_ms"), ms, 1.9 * ms, "open p50");
+        between(metric(cell, "burst.max_ms"), ms, 8.0 * ms, "burst");
         between(metric(cell, "pss_mb"), 2.0, 100.0, "memory");
         between(metric(cell, "start_ms"), 10.0, 5000.0, "start");
         assert!(metric(cell, "closed.switches") > 0.5, "each request wakes somebody");
@@ -198,10 +200,10 @@ fn an_application_is_asked_before_it_is_measured() {
     let run = home.run_json("two");
     // The slow one answers 16 at once in 40 ms.
     let rate = run["cases"][0]["case"]["phase"][1]["rate"].as_f64().expect("a rate");
-    between(rate, 0.6 * 400.0 * 0.6, 0.6 * 400.0 * 1.05, "rate");
+    between(rate, 0.6 * 400.0 * 0.4, 0.6 * 400.0 * 1.05, "rate");
     let steady = cell(&run, "steady");
     for class in ["/a", "/b"] {
-        between(metric(steady, &format!("open.p50_ms.{class}")), 20.0, 30.0, class);
+        between(metric(steady, &format!("open.p50_ms.{class}")), 20.0, 38.0, class);
     }
     home.assert_nothing_is_left();
 }
