@@ -58,7 +58,8 @@ fn ratios_are_taken_within_a_round() {
     assert_eq!(found.len(), 1, "b is not compared with itself, and nobody has a p99");
     let Comparison { of, over, ratio, low, high, more_is_better, .. } = &found[0];
     assert_eq!((of.as_str(), over.as_str(), *more_is_better), ("a", "b", true));
-    assert_eq!((*ratio, *low, *high), (1.6, 1.5, 1.8));
+    assert_eq!(*ratio, 1.6);
+    assert!(*low > 1.1 && *low < 1.5 && *high > 1.8 && *high < 2.3, "{low} to {high}");
 }
 
 #[test]

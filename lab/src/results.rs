@@ -253,9 +253,9 @@ pub struct Comparison {
     pub over: String,
     /// The median of the rounds' ratios.
     pub ratio: f64,
-    /// Bootstrap, 95 %.
+    /// Where its interval of 95 % begins.
     pub low: f64,
-    /// Bootstrap, 95 %.
+    /// Where it ends.
     pub high: f64,
     /// True when larger is better.
     pub more_is_better: bool,

@@ -31,6 +31,23 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     Some(squares / (values.len() - 1) as f64)
 }
 
+/// The quantile of 97.5 % of Student's t distribution with so many degrees of freedom: 12.7 for one,
+/// less for more, 1.96 in the end.
+pub fn student(freedom: usize) -> f64 {
+    const FEW: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    const NORMAL: f64 = 1.959_964;
+    // The first terms of the series in 1 / freedom.
+    let many = |freedom: f64| {
+        let first = (NORMAL.powi(3) + NORMAL) / 4.0;
+        let second = (5.0 * NORMAL.powi(5) + 16.0 * NORMAL.powi(3) + 3.0 * NORMAL) / 96.0;
+        NORMAL + first / freedom + second / freedom.powi(2)
+    };
+    match freedom {
+        0 => f64::INFINITY,
+        _ => FEW.get(freedom - 1).copied().unwrap_or_else(|| many(freedom as f64)),
+    }
+}
+
 /// Jain's index of fairness: 1 when all are equal, 1/n when one has everything; None when nobody
 /// has anything.
 pub fn jain(shares: &[f64]) -> Option<f64> {
@@ -71,6 +88,15 @@ mod tests {
     fn variance_is_that_of_a_sample() {
         assert_eq!(variance(&[2.0, 4.0, 6.0]), Some(4.0));
         assert_eq!(variance(&[2.0]), None);
+    }
+
+    #[test]
+    fn student_asks_for_less_the_more_is_known() {
+        assert_eq!((student(0), student(1), student(2)), (f64::INFINITY, 12.706, 4.303));
+        for (freedom, value) in [(11, 2.201), (20, 2.086), (60, 2.000), (100_000, 1.960)] {
+            assert!((student(freedom) - value).abs() < 0.003, "{freedom}: {}", student(freedom));
+        }
+        assert!((0..50).all(|freedom| student(freedom) > student(freedom + 1)));
     }
 
     #[test]
