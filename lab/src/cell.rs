@@ -55,7 +55,8 @@ impl Bench<'_> {
     }
 
     fn server(&mut self, cell: &mut Cell, commands: &mut Vec<String>) -> Result<(), Failed> {
-        if self.patient {
+        // Connections over unix sockets leave nothing behind, and mind nothing.
+        if self.patient && self.blueprint.uses_tcp() {
             self.progress.tick("waiting for old connections to be forgotten");
             timewait::drain(timewait::FEW, DRAIN);
         }

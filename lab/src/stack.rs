@@ -96,6 +96,11 @@ impl Blueprint {
         self.server.reference
     }
 
+    /// True when any of its connections goes over TCP.
+    pub fn uses_tcp(&self) -> bool {
+        self.front.is_some() || !on_unix(&self.server, self.stack.listen.as_deref())
+    }
+
     /// Worker processes of all instances together; at least 1.
     pub fn workers(&self) -> u32 {
         self.each() * self.instances()
@@ -262,12 +267,16 @@ fn places(
     dir: &Path,
     count: u32,
 ) -> Result<Vec<Place>, String> {
-    let tcp = recipe.listens.iter().any(|its| its == "tcp");
-    if wished == Some("unix") || (wished.is_none() && !tcp) {
+    if on_unix(recipe, wished) {
         let socket = |index| dir.join(format!("{index}/sock")).to_string_lossy().into_owned();
         return Ok((0..count).map(|index| Place::unix(&socket(index))).collect());
     }
     Ok(free_ports(count)?.into_iter().map(Place::tcp).collect())
+}
+
+fn on_unix(recipe: &Recipe, wished: Option<&str>) -> bool {
+    let tcp = recipe.listens.iter().any(|its| its == "tcp");
+    wished == Some("unix") || (wished.is_none() && !tcp)
 }
 
 /// All are held until the last is found, so that no two are the same.

@@ -230,7 +230,8 @@ impl Engine {
         self.most_open = self.most_open.max(self.open_now);
     }
 
-    fn close(&mut self, conn: usize) {
+    /// Closes a connection; the next request on it opens it anew.
+    pub fn close(&mut self, conn: usize) {
         let c = &mut self.conns[conn];
         c.fd = None;
         self.open_now -= usize::from(std::mem::take(&mut c.open));

@@ -80,6 +80,11 @@ fn drive(
             } else {
                 pace.ended(field, one);
             }
+            // Some servers keep a thread waiting for the next request of a connection. After the
+            // end there is none, and others are still to be answered.
+            if one.end >= field.ledger.end && pace.over(field, one.end) {
+                field.engine.close(one.conn);
+            }
         }
     }
 }
