@@ -4,18 +4,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{self, Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::done::{Done, Failure};
 use crate::kind::Kind;
 use crate::response::{Progress, Response, Workers};
-use crate::target::Target;
+use crate::target::{Target, ours};
 
 /// A second in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;
@@ -143,7 +143,7 @@ impl Engine {
         if self.conns[conn].fd.is_none() && !self.open(conn) {
             return self.finish(conn, Err(Failure::Refused));
         }
-        // A connection over loopback is mostly made by now, so the write saves a trip to epoll.
+        // Over loopback it is mostly made by now: the write saves a trip to epoll.
         self.write(conn);
     }
 
@@ -194,21 +194,10 @@ impl Engine {
     fn open(&mut self, conn: usize) -> bool {
         let (fd, connected) = match self.target.open() {
             Ok(opened) => opened,
-            Err(Errno::MFILE | Errno::NFILE) => {
-                let many = self.open_now;
-                self.fatal = Some(format!("no more than {many} open files: raise ulimit -n"));
+            Err(error) => {
+                self.fatal = ours(error, self.open_now);
                 return false;
             }
-            Err(Errno::ADDRNOTAVAIL) => {
-                self.fatal = Some(
-                    "no local port is left: wait until TIME_WAIT has drained, or widen \
-                     net.ipv4.ip_local_port_range"
-                        .into(),
-                );
-                return false;
-            }
-            // A unix socket whose queue is full says EAGAIN, and so does the client to its user.
-            Err(_) => return false,
         };
         let data = EventData::new_u64(conn as u64);
         if let Err(error) = epoll::add(&self.epoll, &fd, data, EventFlags::IN) {
@@ -230,8 +219,22 @@ impl Engine {
         self.most_open = self.most_open.max(self.open_now);
     }
 
-    /// Closes a connection; the next request on it opens it anew.
-    pub fn close(&mut self, conn: usize) {
+    /// Gives up a connection that is not needed any more, by a reset: closing it in the usual way
+    /// would leave the kernel busy with it for a minute, at the cost of whoever is measured next.
+    pub fn abandon(&mut self, conn: usize) {
+        if let Some(fd) = &self.conns[conn].fd {
+            // Where it cannot be had, it is closed in the usual way.
+            let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
+        }
+        self.close(conn);
+    }
+
+    /// The same for all.
+    pub fn abandon_all(&mut self) {
+        (0..self.conns.len()).for_each(|conn| self.abandon(conn));
+    }
+
+    fn close(&mut self, conn: usize) {
         let c = &mut self.conns[conn];
         c.fd = None;
         self.open_now -= usize::from(std::mem::take(&mut c.open));

@@ -42,7 +42,8 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     let mut field =
         Field { engine, ledger: ledger(plan), mix: Mix::new(&plan.requests, plan.seed)? };
     drive(&mut field, pace.as_mut(), &mut beside, plan.requests.len())?;
-    let Field { engine, ledger, .. } = field;
+    let Field { mut engine, ledger, .. } = field;
+    engine.abandon_all();
     let mut outcome = ledger.close(&engine.workers, matches!(plan.shape, Shape::Open { .. }));
     outcome.connections = engine.most_open;
     outcome.connects = engine.connects;
@@ -83,7 +84,7 @@ fn drive(
             // Some servers keep a thread waiting for the next request of a connection. After the
             // end there is none, and others are still to be answered.
             if one.end >= field.ledger.end && pace.over(field, one.end) {
-                field.engine.close(one.conn);
+                field.engine.abandon(one.conn);
             }
         }
     }

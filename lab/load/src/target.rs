@@ -70,3 +70,20 @@ impl Target {
         }
     }
 }
+
+/// What to say when a connection could not be opened for want of something on this side; None when
+/// the server is the one to blame. `open` connections there are already.
+pub fn ours(error: Errno, open: usize) -> Option<String> {
+    match error {
+        Errno::MFILE | Errno::NFILE => {
+            Some(format!("no more than {open} open files: raise ulimit -n"))
+        }
+        Errno::ADDRNOTAVAIL => Some(
+            "no local port is left: wait until TIME_WAIT has drained, or widen \
+             net.ipv4.ip_local_port_range"
+                .into(),
+        ),
+        // A unix socket whose queue is full says EAGAIN: to a real client as well.
+        _ => None,
+    }
+}
