@@ -16,6 +16,7 @@ pub const RUNS: &str = "lab-results";
   oribi lab run hello fair --servers oribi,puma,unicorn
   oribi lab run soak --of hello --seconds 3600
   oribi lab app my/config.ru --servers oribi,puma --path /slow:5 --path /:95
+  oribi lab report 2026-01-30-1
   oribi lab compare 2026-01-30-1 2026-01-31-1")]
 pub struct Cli {
     /// What to do.
@@ -30,6 +31,8 @@ pub enum Command {
     List(List),
     /// Measures scenarios, round after round
     Run(Run),
+    /// Prints a run's tables again, and writes its files anew from run.json
+    Report(Report),
     /// Compares two runs, named by their folders
     Compare(Compare),
     /// Measures an application of your own on several servers
@@ -94,6 +97,13 @@ pub struct Common {
     /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = RUNS)]
     pub out: PathBuf,
+}
+
+/// `oribi lab report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Folder of the run, or its name in lab-results
+    pub run: String,
 }
 
 /// `oribi lab compare`.

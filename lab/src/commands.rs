@@ -1,9 +1,15 @@
 //! One function for each subcommand; each answers with the exit status.
 
+pub mod ask_app;
+pub mod list;
+pub mod select;
+
 use std::path::{Path, PathBuf};
 
+use crate::cli;
 use crate::library::Library;
-use crate::{ask_app, cli, list, report, rounds, select};
+use crate::report;
+use crate::rounds;
 
 /// `oribi lab list`.
 pub fn list(list: &cli::List) -> Result<u8, String> {
@@ -16,6 +22,19 @@ pub fn run(run: &cli::Run) -> Result<u8, String> {
     let mut library = library()?;
     let cases = select::cases(&mut library, run)?;
     rounds::run(&library, cases, &run.common)
+}
+
+/// `oribi lab report`.
+pub fn report(report: &cli::Report) -> Result<u8, String> {
+    let (given, runs) = (&report.run, Path::new(cli::RUNS));
+    let run = report::read(given, runs)?;
+    let folder = report::find(given, runs)?.parent().map(Path::to_path_buf).unwrap_or_default();
+    run.cases.iter().for_each(report::print_case);
+    report::print_verdicts(&run);
+    let failed = |error| format!("{}: {error}", folder.display());
+    report::write(&run, &folder).map_err(failed)?;
+    println!("Written anew: {}", folder.join("report.html").display());
+    Ok(0)
 }
 
 /// `oribi lab compare`.

@@ -1,15 +1,20 @@
 //! The metrics of one phase, from what the generator and the sampler saw.
 
+pub mod blocks;
+pub mod bootstrap;
+pub mod judge;
+pub mod overload;
+pub mod series;
+pub mod stats;
+
 use std::collections::BTreeMap;
 
 use oribi_load::hist::Hist;
 use oribi_load::outcome::{Class, Outcome, Tick};
 use oribi_load::plan::Request;
 
-use crate::overload;
 use crate::results::PhaseResult;
 use crate::scenario::{Case, Phase, PhaseLoad};
-use crate::stats;
 
 /// Milliseconds of a tick of [`Outcome::ticks`].
 pub const TICK_MS: u64 = 100;
@@ -210,5 +215,4 @@ fn kills(figures: &mut Figures, phase: &Phase, result: &PhaseResult) {
 }
 
 #[cfg(test)]
-#[path = "figures_test.rs"]
 mod tests;

@@ -1,16 +1,19 @@
 //! The scenarios and servers there are, read from TOML files.
 
+pub mod check;
+pub mod nearest;
+pub mod understand;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::check;
-use crate::nearest::nearest;
+use crate::library::nearest::nearest;
+use crate::library::understand::understand;
 use crate::recipe::Recipe;
 use crate::scenario::{Case, Contender, Stack};
-use crate::understand::understand;
 
 /// What `ORIBI_LAB_HOME` holds, and what stands beside scenarios given by path.
 pub struct Library {
@@ -238,5 +241,4 @@ fn stem(path: &Path) -> String {
 }
 
 #[cfg(test)]
-#[path = "library_test.rs"]
 mod tests;

@@ -148,7 +148,7 @@ pub struct PhaseResult {
     pub samples: Vec<Sample>,
     /// Kills, in milliseconds since the phase began.
     pub kills_ms: Vec<f64>,
-    /// What `samples` come to; see [`crate::series::of_soak`].
+    /// What `samples` come to; see [`crate::figures::series::of_soak`].
     #[serde(default)]
     pub series: Vec<SeriesResult>,
 }

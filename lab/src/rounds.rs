@@ -1,21 +1,33 @@
 //! The rounds of a run: in each round every contender once, so that what disturbs the machine for a
 //! while disturbs all of them. What is done is written at once.
 
+pub mod cell;
+pub mod generator;
+pub mod interrupt;
+pub mod kill;
+pub mod machine;
+pub mod noise;
+pub mod perprocess;
+pub mod progress;
+pub mod sampler;
+pub mod timewait;
+
 use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::cell::Bench;
 use crate::cli::Common;
+use crate::commands::select::{self, label, planned_seconds};
+use crate::figures::judge;
 use crate::library::Library;
-use crate::noise::Meter;
-use crate::progress::{Progress, Step};
+use crate::report;
 use crate::results::{Cell, ContenderFacts, Run, SCHEMA};
+use crate::rounds::cell::Bench;
+use crate::rounds::noise::Meter;
+use crate::rounds::progress::{Progress, Step};
 use crate::scenario::Case;
-use crate::select::{self, label, planned_seconds};
 use crate::stack::Blueprint;
-use crate::{interrupt, judge, machine, report};
 
 /// Whoever takes part in a case.
 struct Field {

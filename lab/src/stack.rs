@@ -1,5 +1,13 @@
 //! What a contender is made of (servers, and a front), and how it is started.
 
+pub mod bundle;
+pub mod http;
+pub mod live;
+pub mod render;
+pub mod running;
+pub mod surroundings;
+pub mod tree;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -8,15 +16,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::library::Library;
-use crate::live::Live;
 use crate::recipe::Recipe;
-use crate::render::{Context, Place};
 use crate::results::ContenderFacts;
 use crate::scenario::{Case, Contender, Stack};
-use crate::surroundings;
+use crate::stack::live::Live;
+use crate::stack::render::{Context, Place};
 
-pub use crate::live::{Failed, abort_all};
-pub use crate::running::Running;
+pub use crate::stack::live::{Failed, abort_all};
+pub use crate::stack::running::Running;
 
 /// A contender that could be started.
 pub struct Blueprint {
@@ -319,5 +326,4 @@ fn quoted(word: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "stack_test.rs"]
 mod tests;

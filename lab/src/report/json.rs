@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Serializer;
@@ -81,18 +81,23 @@ impl Formatter for Outline {
     }
 }
 
-/// Reads a run: `given` is a folder that holds a `run.json`, such a file itself, or the name of a
-/// folder in `runs`.
-pub fn read(given: &str, runs: &Path) -> Result<Run, String> {
+/// Where the `run.json` of a run is that was given by its folder, its file, or its name in `runs`.
+pub fn find(given: &str, runs: &Path) -> Result<PathBuf, String> {
     let named = runs.join(given);
-    let path = [Path::new(given), named.as_path()]
+    [Path::new(given), named.as_path()]
         .into_iter()
         .flat_map(|path| [path.join("run.json"), path.to_owned()])
         .find(|path| path.is_file())
         .ok_or_else(|| {
             let runs = runs.display();
             format!("no run {given}: neither a folder with a run.json nor a name in {runs}")
-        })?;
+        })
+}
+
+/// Reads a run: `given` is a folder that holds a `run.json`, such a file itself, or the name of a
+/// folder in `runs`.
+pub fn read(given: &str, runs: &Path) -> Result<Run, String> {
+    let path = find(given, runs)?;
     let shown = path.display();
     let text = fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     // The shape's number is looked at first: another one explains itself better than what serde

@@ -1,5 +1,5 @@
-//! What people and programs get to see of a run: tables on the terminal, `run.json`, `cells.csv`
-//! and `report.html`; and two runs side by side.
+//! What people and programs get to see of a run: tables on the terminal, `run.json`, `cells.csv`,
+//! `tables.md` and `report.html`; and two runs side by side.
 
 mod chart;
 mod compare;
@@ -12,6 +12,7 @@ mod html;
 #[cfg(test)]
 mod html_test;
 mod json;
+mod markdown;
 mod plots;
 mod processes;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use std::path::Path;
 use crate::results::{CaseResult, Run};
 
 pub use compare::compare;
-pub use json::read;
+pub use json::{find, read};
 
 /// Prints the tables of one case.
 pub fn print_case(result: &CaseResult) {
@@ -41,10 +42,12 @@ pub fn print_verdicts(run: &Run) {
     anstream::print!("{}", table::verdicts(run));
 }
 
-/// Writes `run.json`, `cells.csv` and `report.html` into `dir`, which is made if it is missing.
+/// Writes `run.json`, `cells.csv`, `tables.md` and `report.html` into `dir`, which is made if it is
+/// missing.
 pub fn write(run: &Run, dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::write(dir.join("run.json"), json::text(run)?)?;
     fs::write(dir.join("cells.csv"), csv::text(run)?)?;
+    fs::write(dir.join("tables.md"), markdown::text(run))?;
     fs::write(dir.join("report.html"), html::text(run)?)
 }

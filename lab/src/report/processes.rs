@@ -1,7 +1,7 @@
 //! What each kind of process of a server costs for each request.
 
+use crate::figures::stats;
 use crate::results::{CaseResult, ProcessUse};
-use crate::stats;
 
 /// One kind of process; None was not measured.
 #[derive(Clone, Debug, PartialEq)]

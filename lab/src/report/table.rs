@@ -7,22 +7,20 @@ use super::figure::{self, Column, Told};
 use super::grid::{BOLD, DIM, Entry, GREEN, Grid, PLAIN, RED, styled, wrapped};
 use super::processes;
 
-const LEGEND: &str = "in brackets the 95 % interval: ▲ better, ▼ worse, = includes 1, so not told \
+/// What the signs behind ratios mean.
+pub const LEGEND: &str = "in brackets the 95 % interval: ▲ better, ▼ worse, = includes 1, so not told \
                       apart; ? too few rounds for a claim";
 
 /// Everything about one case.
 pub fn case(result: &CaseResult) -> String {
     let title = format!("{}: {}", figure::label(&result.case), result.case.title);
     let mut text = format!("\n{}", wrapped("", BOLD, &title));
-    let columns = figure::columns(result);
-    if !columns.is_empty() {
-        text += &figures(result, &columns).text();
-    }
+    let grids = grids(result);
+    let (figures, ratios) = grids.split_at(grids.len().min(1));
+    figures.iter().for_each(|grid| text += &grid.text());
     for note in facts::notes(result) {
         text += &said(&note);
     }
-    let baselines = result.case.baseline.iter();
-    let ratios: Vec<Grid> = baselines.filter_map(|over| ratios(result, &columns, over)).collect();
     ratios.iter().for_each(|grid| text += &format!("\n{}", grid.text()));
     if !ratios.is_empty() {
         text += &wrapped("  ", DIM, LEGEND);
@@ -41,6 +39,18 @@ pub fn case(result: &CaseResult) -> String {
         text += &wrapped("  published  ", PLAIN, &published(row));
     }
     text
+}
+
+/// The figures of a case, and then for each baseline the ratios over it; nothing where the case
+/// shows nothing.
+pub fn grids(result: &CaseResult) -> Vec<Grid> {
+    let columns = figure::columns(result);
+    if columns.is_empty() {
+        return Vec::new();
+    }
+    let baselines = result.case.baseline.iter();
+    let ratios = baselines.filter_map(|over| ratios(result, &columns, over));
+    [figures(result, &columns)].into_iter().chain(ratios).collect()
 }
 
 /// All targets of a run, and how far to trust it.
@@ -207,7 +217,7 @@ fn promised(before: &str, verdict: &Verdict) -> String {
 }
 
 /// What others published, and ours.
-fn published(row: &PublishedRow) -> String {
+pub fn published(row: &PublishedRow) -> String {
     let theirs = figure::ratio(row.published.ratio);
     let ours = row.measured.map_or("not measured".to_owned(), figure::ratio);
     format!("{}: {theirs} ({}); here {ours}", row.published.what, row.published.source)

@@ -4,7 +4,7 @@ use std::f64::consts::FRAC_PI_2;
 
 use fastrand::Rng;
 
-use crate::stats;
+use crate::figures::stats;
 
 /// Replicates of each cell; enough for the tails, few enough for a run of hundreds of cells.
 pub const REPLICATES: usize = 400;

@@ -6,14 +6,19 @@ use std::time::Duration;
 
 use oribi_load::plan::{Plan, Request, Shape};
 
-use crate::bundle::Bundles;
-use crate::generator::Generator;
+use crate::cli;
+use crate::commands::select;
 use crate::library::Library;
-use crate::progress::{Progress, Step};
 use crate::results::CPU_SAMPLE_MS;
+use crate::rounds;
+use crate::rounds::cell;
+use crate::rounds::generator::Generator;
+use crate::rounds::interrupt;
+use crate::rounds::progress::{Progress, Step};
 use crate::scenario::{Case, Contender, Phase, PhaseLoad, Stack};
+use crate::stack::bundle::Bundles;
+use crate::stack::http;
 use crate::stack::{Blueprint, Running};
-use crate::{cell, cli, http, interrupt, rounds, select};
 
 /// The open loop asks for so much of what the slowest server can do.
 const PART: f64 = 0.6;

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process_group, set_child_subreaper};
 use tempfile::TempDir;
 
-use crate::http;
 use crate::recipe::Recipe;
-use crate::tree::{MARK, Process, Tree};
+use crate::stack::http;
+use crate::stack::tree::{MARK, Process, Tree};
 
 /// Why a stack did not come up.
 #[derive(Clone, Debug, Default)]

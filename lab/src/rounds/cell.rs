@@ -5,14 +5,19 @@ use std::time::{Duration, Instant};
 use oribi_load::outcome::{Failures, Outcome};
 use oribi_load::plan::{Plan, Request, Shape};
 
-use crate::generator::Generator;
-use crate::noise::Meter;
-use crate::progress::Progress;
+use crate::figures;
+use crate::figures::series;
 use crate::results::{CPU_SAMPLE_MS, Cell, PhaseResult};
-use crate::sampler::Sampler;
+use crate::rounds::generator::Generator;
+use crate::rounds::interrupt;
+use crate::rounds::kill;
+use crate::rounds::noise::Meter;
+use crate::rounds::perprocess;
+use crate::rounds::progress::Progress;
+use crate::rounds::sampler::Sampler;
+use crate::rounds::timewait;
 use crate::scenario::{Case, Phase, PhaseLoad, shape};
 use crate::stack::{Blueprint, Failed, Running};
-use crate::{figures, interrupt, kill, perprocess, series, timewait};
 
 /// What is needed to measure a cell.
 pub struct Bench<'a> {

@@ -1,9 +1,9 @@
 //! `oribi lab list`.
 
+use crate::commands::select::{self, planned_seconds};
 use crate::library::Library;
-use crate::progress::{OVERHEAD_SECONDS, human};
+use crate::rounds::progress::{OVERHEAD_SECONDS, human};
 use crate::scenario::{Case, Contender, Stack};
-use crate::select::{self, planned_seconds};
 use crate::stack::Blueprint;
 
 /// Every scenario: its name, its title, how long it takes.

@@ -4,9 +4,9 @@ use std::f64::consts::TAU;
 
 use oribi_load::hist::Hist;
 
+use crate::figures::stats;
 use crate::figures::{TICK_MS, together};
 use crate::results::{CPU_SAMPLE_MS, Cycle, PhaseResult, Sample, SeriesResult};
-use crate::stats;
 
 /// Fewer values show no cycle.
 const LEAST: usize = 16;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::http;
-use crate::live::Live;
-use crate::tree::Tree;
+use crate::stack::http;
+use crate::stack::live::Live;
+use crate::stack::tree::Tree;
 
 /// A contender that runs. Dropping it kills what is left.
 pub struct Running {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-use crate::blocks;
-use crate::bootstrap::{self, Pair, REPLICATES};
+use crate::figures::blocks;
+use crate::figures::bootstrap::{self, Pair, REPLICATES};
+use crate::figures::stats;
 use crate::metrics;
 use crate::results::{
     CaseResult, Cell, Comparison, ContenderFacts, PublishedRow, Summary, Verdict,
 };
 use crate::scenario::{Case, Published, Take, Target};
-use crate::stats;
 
 /// The same rounds give the same intervals each time.
 const SEED: u64 = 20;

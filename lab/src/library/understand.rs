@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::nearest::nearest;
+use crate::library::nearest::nearest;
 
 /// What a table says, or which key is wrong and what it should have been.
 pub fn understand<T: DeserializeOwned>(source: &str, table: &Table) -> Result<T, String> {

@@ -7,12 +7,12 @@ use std::fs;
 use oribi_load::outcome::Outcome;
 use oribi_load::plan::{Plan, Shape};
 
-use crate::cell;
-use crate::generator::Generator;
 use crate::results::ProcessUse;
+use crate::rounds::cell;
+use crate::rounds::generator::Generator;
 use crate::scenario::{Case, PhaseLoad};
 use crate::stack::Running;
-use crate::tree::Process;
+use crate::stack::tree::Process;
 
 /// At most so many seconds for each of the two runs.
 const SECONDS: f64 = 2.0;

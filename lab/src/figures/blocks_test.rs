@@ -3,8 +3,8 @@ use oribi_load::hist::Hist;
 use oribi_load::outcome::{Class, Outcome, Tick};
 
 use super::{Blocks, of};
+use crate::figures::stats;
 use crate::results::{Cell, PhaseResult};
-use crate::stats;
 
 fn hist(pairs: &[(u64, u64)]) -> Hist {
     let mut hist = Hist::default();

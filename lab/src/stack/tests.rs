@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::scenario::Case;
-use crate::tree::Tree;
+use crate::stack::tree::Tree;
 
 /// Answers every GET; what it does at TERM and before is put in.
 const SERVER: &str = r#"
@@ -122,7 +122,8 @@ fn starts_measures_and_ends_workers_by_tcp() {
     let workers = running.await_workers().expect("three workers");
     assert_eq!(workers.len(), 3);
     assert!(workers.iter().all(|pid| running.tree.pids().contains(pid)));
-    let (_, said) = crate::http::get(&running.url, "/env", Duration::from_secs(5)).expect("said");
+    let (_, said) =
+        crate::stack::http::get(&running.url, "/env", Duration::from_secs(5)).expect("said");
     for line in ["RACK_ENV=production", "RAILS_ENV=production", "FROM_STACK=yes", "FROM_RECIPE=3"] {
         assert!(said.lines().any(|its| its == line), "{line} is not in {said}");
     }

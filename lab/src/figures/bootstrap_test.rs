@@ -1,7 +1,7 @@
 use fastrand::Rng;
 
 use super::{Interval, Pair, by_rounds, ratio};
-use crate::stats;
+use crate::figures::stats;
 
 fn gauss(rng: &mut Rng) -> f64 {
     // The sum of twelve uniform ones: variance 1.

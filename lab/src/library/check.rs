@@ -7,12 +7,12 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use crate::library::Library;
+use crate::library::nearest::nearest;
 use crate::metrics;
-use crate::nearest::nearest;
 use crate::recipe::Recipe;
-use crate::render;
 use crate::scenario::{Case, Contender, Phase, PhaseLoad};
 use crate::stack::merge;
+use crate::stack::render;
 
 type Wrong = Result<(), String>;
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::http;
 use crate::results::Sample;
 use crate::stack::Running;
-use crate::tree::Tree;
+use crate::stack::http;
+use crate::stack::tree::Tree;
 
 /// Collects samples, one for each interval; none when the interval is 0.
 pub struct Sampler {

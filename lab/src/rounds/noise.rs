@@ -5,8 +5,8 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::figures::stats;
 use crate::results::Noise;
-use crate::stats;
 
 /// Collects from its creation on.
 pub struct Meter {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::http;
 use crate::scenario::Kill;
 use crate::stack::Running;
+use crate::stack::http;
 
 /// A thread that kills.
 pub struct Killer {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use oribi_load::outcome::Outcome;
 use oribi_load::plan::{Plan, Shape};
 
-use crate::interrupt;
+use crate::rounds::interrupt;
 
 /// A generator under way.
 pub struct Generator {
