@@ -61,8 +61,12 @@ pub struct Stream {
 }
 
 thread_local! {
-    static WINDOW: RefCell<[u8; REPLY_BYTES]> = const { RefCell::new([0; REPLY_BYTES]) };
+    static WINDOW: RefCell<[u8; SMALL as usize]> = const { RefCell::new([0; SMALL as usize]) };
 }
+
+/// Up to so many bytes are copied once more, out of memory that is used again and again; more than
+/// that gets memory of its own.
+const SMALL: u32 = 4096;
 
 impl Stream {
     fn new(ticket: Ticket) -> Stream {
@@ -90,12 +94,18 @@ impl Stream {
             let read = shared.read.load(Relaxed);
             // A worker may have written anything here; more than a window is never read.
             let length = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
-            if length > 0 {
+            if length > SMALL {
+                let mut window = vec![0; length as usize];
+                table.segment.read_reply(slot, read, &mut window);
+                shared.consumed(length);
+                let window = Bytes::from(window);
+                self.decode(&window, |part| window.slice_ref(part), on_head)?;
+            } else if length > 0 {
                 WINDOW.with_borrow_mut(|window| {
                     let window = &mut window[..length as usize];
                     table.segment.read_reply(slot, read, window);
                     shared.consumed(length);
-                    self.decode(window, on_head)
+                    self.decode(window, Bytes::copy_from_slice, on_head)
                 })?;
             }
             Ok(state)
@@ -113,13 +123,14 @@ impl Stream {
     fn decode(
         &mut self,
         mut input: &[u8],
+        keep: impl Fn(&[u8]) -> Bytes,
         on_head: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Malformed> {
         while let Some(event) = self.decoder.next(&mut input)? {
             match event {
                 _ if self.ended => return Err(Malformed),
                 Event::Head(head) => on_head(head),
-                Event::Body(part) => self.ready.push_back(Bytes::copy_from_slice(part)),
+                Event::Body(part) => self.ready.push_back(keep(part)),
                 Event::End => self.ended = true,
             }
         }

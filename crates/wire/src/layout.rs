@@ -11,7 +11,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"oribiseg");
 /// Raised whenever the meaning of any byte changes; processes of different layouts refuse each
 /// other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Requests that can be in the segment at once.
 pub const SLOTS: usize = if cfg!(loom) { 2 } else { 4096 };
@@ -25,8 +25,9 @@ pub const RING: usize = 2 * SLOTS;
 
 /// Bytes of a slot for the request record and a small body.
 pub const REQUEST_BYTES: usize = 8 * 1024;
-/// Bytes of a slot's reply window.
-pub const REPLY_BYTES: usize = 8 * 1024;
+/// Bytes of a slot's reply window. Each reply begins at its start, so a small one touches one page;
+/// a large one costs its worker and the front a wake-up each for every window.
+pub const REPLY_BYTES: usize = 64 * 1024;
 /// Distance of two slots' data: not a power of two, so that neighbours fall into different cache
 /// sets.
 pub const SLOT_STRIDE: usize = REQUEST_BYTES + REPLY_BYTES + 3 * 64;
