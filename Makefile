@@ -92,6 +92,7 @@ fmt:
 	@cargo fmt --all --check
 	@cargo fmt --all --check $(LAB)
 	@cargo fmt --all --check --manifest-path $(CEILING)/Cargo.toml
+	@cargo fmt --all --check --manifest-path bench/ceilings/hyper_client/Cargo.toml
 
 clippy:
 	@cargo clippy --locked --workspace --all-targets -- -D warnings

@@ -72,8 +72,8 @@ class CliTest < Minitest::Test
 
   def test_a_missing_config_ru
     File.delete(path("config.ru"))
-    message = "oribi: config.ru is not here: run oribi in your app's directory, or name the file: " \
-              "oribi path/to/config.ru\n"
+    message = "oribi: config.ru is not here: run oribi in your app's directory, " \
+              "or name the file: oribi path/to/config.ru\n"
     assert_equal ["", message, 1], oribi
     message = "oribi: other.ru is not there: name your app's rackup file\n"
     assert_equal ["", message, 1], oribi("other.ru")
@@ -137,7 +137,8 @@ class CliTest < Minitest::Test
     RUBY
     @server = Server.new(:oribi, "-C", path("oribi.rb"), "-w", "1", app: APP, bind: nil).ready
     assert_match(/1 worker of 2 threads, .* environment production/, @server.log)
-    assert_match(%r{listening on http://127.0.0.1:\d+\n.*listening on http://\[::1\]:\d+\n}, @server.log)
+    assert_match(%r{listening on http://127.0.0.1:\d+\n.*listening on http://\[::1\]:\d+\n},
+                 @server.log)
     port = @server.log[/\[::1\]:(\d+)/, 1].to_i
     assert_equal "production", Net::HTTP.start("::1", port) { |http| http.get("/").body }
   end
@@ -206,10 +207,10 @@ class CliTest < Minitest::Test
 
   def test_options_of_rackup_in_any_spelling
     require "rack/handler/oribi"
-    line = lambda { |**options| Oribi::Handler.command_line(options) }
+    line = ->(**options) { Oribi::Handler.command_line(options) }
     assert_equal ["--bind=tcp://localhost:80"], line.call(Host: "localhost", Port: 80)
     assert_equal ["--workers=2", "--front-threads=1", "--bind=tcp://127.0.0.1:9292"],
-                 line.call("Workers": "2", FrontThreads: "1", config: "config.ru")
+                 line.call(Workers: "2", FrontThreads: "1", config: "config.ru")
     assert_equal ["--queue-timeout=0.5", "--bind=unix:///a"],
                  line.call(QueueTimeout: "0.5", bind: "unix:///a")
     assert_equal ["--bind=unix:///a"], line.call(Host: "unix:///a", Port: 9292)

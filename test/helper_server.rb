@@ -32,8 +32,9 @@ module Helper
       File.mkfifo(File.join(@directory, "fifo"))
       @log = File.join(@directory, "log")
       @seen = {}
-      @pid = Process.spawn({ "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env), *command(bind, arguments),
-                           chdir: @directory, in: File::NULL, out: @log, err: [:child, :out])
+      env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env)
+      @pid = Process.spawn(env, *command(bind, arguments), chdir: @directory,
+                           in: File::NULL, out: @log, err: [:child, :out])
     end
 
     def log = File.read(@log)
@@ -106,7 +107,11 @@ module Helper
     end
 
     def find(role, **wanted)
-      tree.select { |e| e.role == role && wanted.all? { |name, value| e[name] == value || e.send(name) == value } }
+      tree.select do |e|
+        e.role == role && wanted.all? do |name, value|
+          e[name] == value || e.send(name) == value
+        end
+      end
     end
 
     def one(role, **wanted)
@@ -130,8 +135,9 @@ module Helper
       depth = Hash.new(0)
       lines = all.map do |entry|
         depth[entry.pid] = depth[entry.parent] + 1
-        format("    %<pid>7d %<state>s %<indent>s%<title>s", pid: entry.pid, state: entry.state,
-               indent: "  " * (depth[entry.pid] - 1), title: entry.title[0, 70])
+        values = { pid: entry.pid, state: entry.state, title: entry.title[0, 70],
+                   indent: "  " * (depth[entry.pid] - 1) }
+        format("    %<pid>7d %<state>s %<indent>s%<title>s", values)
       end
       puts "  #{@how}: #{step}", lines if step
       lines.join("\n")
@@ -157,7 +163,9 @@ module Helper
 
     # Orphans of the server are this process's children (`subreaper!`), and its to reap.
     def adopt_orphans
-      mine = Helper.all_processes.select { |entry| entry.parent == Process.pid && entry.pid != @pid }
+      mine = Helper.all_processes.select do |entry|
+        entry.parent == Process.pid && entry.pid != @pid
+      end
       mine.each do |entry|
         known = @seen.key?([entry.pid, entry.start])
         @seen[[entry.pid, entry.start]] ||= entry if entry.role

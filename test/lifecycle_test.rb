@@ -27,7 +27,9 @@ module Lifecycle
 
   def kill_and_see_reaped(entry)
     Process.kill("KILL", entry.pid)
-    Helper.wait_until("#{entry.title} is reaped", within: 5) { !entry.same?(Helper.process(entry.pid)) }
+    Helper.wait_until("#{entry.title} is reaped", within: 5) do
+      !entry.same?(Helper.process(entry.pid))
+    end
   end
 
   def test_everyone_has_the_right_parent
@@ -320,7 +322,8 @@ class LifecycleOfRackupTest < Minitest::Test
 
   # What loads the app again knows nothing of us until it gets to the handler.
   def test_a_second_generation_that_loads_does_not_outlive_the_supervisor
-    app = Server::APP.sub("use", "File.read(File.join(__dir__, 'fifo')) if File.exist?('slow')\nuse")
+    app = Server::APP.sub("use",
+                          "File.read(File.join(__dir__, 'fifo')) if File.exist?('slow')\nuse")
     server = start("--workers", "1", app: app)
     File.write(File.join(server.directory, "slow"), "")
     server.signal("HUP")

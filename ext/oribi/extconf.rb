@@ -16,7 +16,9 @@ end
 cargo = find_executable("cargo") || stop("cargo is missing: install Rust #{MINIMUM} or newer, " \
                                          "with your system's packages or rustup")
 found = `#{cargo} --version`[/\d+\.\d+(\.\d+)?/].to_s
-stop("cargo #{found} is too old: Rust #{MINIMUM} or newer is needed") if Gem::Version.new(found) < MINIMUM
+if Gem::Version.new(found) < MINIMUM
+  stop("cargo #{found} is too old: Rust #{MINIMUM} or newer is needed")
+end
 
 root = File.expand_path("../..", __dir__)
 lib = File.join(root, "lib/oribi")

@@ -28,7 +28,9 @@ module Oribi
 
       # The socket the supervisor has left open for this process.
       def inherited_socket
-        UNIXSocket.for_fd(Integer(ENV.delete("ORIBI_MOLD"))).tap { |socket| socket.close_on_exec = true }
+        UNIXSocket.for_fd(Integer(ENV.delete("ORIBI_MOLD"))).tap do |socket|
+          socket.close_on_exec = true
+        end
       end
 
       # `oribi check`: loads the app, says whether it did, ends.

@@ -89,7 +89,7 @@ impl Request {
         let (kind, length) = match random.between(0, 100) {
             0..80 => (Kind::Plain, 40),
             80..90 => (Kind::Stream, 40),
-            90..92 => (Kind::Large, 20_000),
+            90..92 => (Kind::Large, 50_000),
             92..99 => (Kind::Post, random.between(1, 4_000) as usize),
             _ => (Kind::Post, random.between(10_000, 200_000) as usize),
         };
