@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use procfs::process::{Process as Proc, Stat};
 use procfs::{FromRead, ProcError};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, getsid, pidfd_open, pidfd_send_signal, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
 };
 
 /// The environment variable that carries a tree's mark.
@@ -240,7 +240,9 @@ impl State {
         if stat.ppid != getpid().as_raw_nonzero().get() || self.mark.is_empty() {
             return false;
         }
-        let session = getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
+        // Not getsid(): where our session's leader is outside of our pid namespace, as in many a
+        // container, the kernel says 0, which rustix's Pid cannot hold.
+        let session = self::stat(stat.ppid).map_or(0, |own| own.session);
         let marked = || {
             let environment = Proc::new(stat.pid).and_then(|process| process.environ());
             environment
