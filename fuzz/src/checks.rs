@@ -46,6 +46,11 @@ fn decode(stream: &[u8], size: usize) -> Vec<u8> {
                     said.extend_from_slice(part);
                 }
                 Event::End => said.push(b'E'),
+                Event::Hijack => said.push(b'J'),
+                Event::File { offset, length } => {
+                    said.extend_from_slice(&frame::file(offset, length));
+                }
+                Event::Interim(payload) => said.extend_from_slice(payload),
             }
             in_body = matches!(event, Event::Body(_));
         }

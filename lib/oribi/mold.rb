@@ -124,9 +124,11 @@ module Oribi
       word, json = message.split(" ", 2)
       exit!(1) unless word == "init"
       @init = JSON.parse(json)
-      @segment, @supervisor, *@bells = fds
+      # Kept: what is no longer referred to is closed.
+      @segment, @supervisor, *@fronts = fds
+      bells, exchanges = @fronts.map(&:fileno).each_slice(@fronts.size / 2).to_a
       Native.watch(@supervisor.fileno)
-      Native.open_segment(@segment.fileno, @bells.map(&:fileno))
+      Native.open_segment(@segment.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
     end

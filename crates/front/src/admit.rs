@@ -90,7 +90,14 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &[u8]) -> Result<(), Refu
     let board = table.board();
     shared.incarnation.store(board.header.incarnation.load(Relaxed), Relaxed);
     shared.front.store(table.front() as u32, Relaxed);
-    for zeroed in [&shared.cancelled, &shared.returns, &shared.written, &shared.read] {
+    for zeroed in [
+        &shared.cancelled,
+        &shared.returns,
+        &shared.written,
+        &shared.read,
+        &shared.spooled,
+        &shared.asks,
+    ] {
         zeroed.store(0, Relaxed);
     }
     shared.head_len.store(record.len() as u32, Relaxed);

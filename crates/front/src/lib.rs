@@ -10,7 +10,9 @@ mod accept;
 mod admit;
 mod control;
 mod drain;
+mod exchange;
 mod http;
+mod options;
 mod pace;
 mod refuse;
 mod relay;
@@ -20,7 +22,8 @@ mod thread;
 
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::time::Duration;
+
+pub use options::Options;
 
 /// A socket to accept on.
 pub struct Listener {
@@ -42,8 +45,10 @@ pub struct Setup {
     pub bells: Vec<OwnedFd>,
     /// Where clients come in.
     pub listeners: Vec<Listener>,
-    /// How long a request may wait in the queue; zero: for ever.
-    pub queue_timeout: Duration,
+    /// One end of a socket pair for each front thread, over which workers pass fds.
+    pub exchanges: Vec<OwnedFd>,
+    /// The settings that are the front's own.
+    pub options: Options,
 }
 
 /// Runs the front until it has drained, or its supervisor is gone.

@@ -132,6 +132,7 @@ impl Stream {
                 Event::Head(head) => on_head(head),
                 Event::Body(part) => self.ready.push_back(keep(part)),
                 Event::End => self.ended = true,
+                Event::File { .. } | Event::Hijack | Event::Interim(_) => return Err(Malformed),
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 //! Every front thread owns a fixed range of slots and chunks, so the free lists are its own memory
 //! and need no lock. Last in, first out: the memory touched stays small.
 
+use crate::Options;
+use crate::exchange::Exchange;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,6 +42,10 @@ pub struct Table {
     chunks: RefCell<Vec<u16>>,
     /// Who waits for the slot at this offset of the range.
     waiting: RefCell<Vec<Option<Waker>>>,
+    /// The front's settings.
+    pub options: &'static Options,
+    /// What workers have passed.
+    pub exchange: RefCell<Exchange>,
     /// Requests put since the thread started.
     puts: Cell<u64>,
     /// How many there were when it last looked at replies.
@@ -56,7 +62,13 @@ fn share(total: usize, index: usize, count: usize) -> Range<usize> {
 impl Table {
     /// The table of thread `index` of `count`: takes every slot of its range that no worker still
     /// holds for an earlier front.
-    pub fn new(segment: &'static Segment, index: usize, count: usize) -> Table {
+    pub fn new(
+        segment: &'static Segment,
+        index: usize,
+        count: usize,
+        exchange: Exchange,
+        options: &'static Options,
+    ) -> Table {
         let slots = share(SLOTS, index, count);
         let mut chunks: Vec<u16> = share(CHUNKS, index, count).rev().map(|c| c as u16).collect();
         let mut free = Vec::with_capacity(slots.len());
@@ -84,6 +96,8 @@ impl Table {
             free,
             chunks,
             waiting,
+            exchange: exchange.into(),
+            options,
             puts: Cell::new(0),
             looked_at: Cell::new(0),
         }
@@ -137,6 +151,7 @@ impl Table {
         self.chunks.borrow_mut().extend(head.chunks().map(|chunk| chunk as u16));
         let word = Word { state: State::Free, owner: 0, position: head.word().position };
         head.state.store(word.pack(), Release);
+        self.exchange.borrow_mut().forget(slot);
         self.waiting.borrow_mut()[slot as usize - self.slots.start] = None;
         self.free.borrow_mut().push(slot);
     }
@@ -245,6 +260,12 @@ pub fn after_sleep() {
 mod tests {
     use super::*;
 
+    fn table(segment: &'static Segment, index: usize, count: usize) -> Table {
+        let (ours, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let options = Box::leak(Box::new(Options::default()));
+        Table::new(segment, index, count, Exchange::new(ours.into()), options)
+    }
+
     fn put(table: &Table) -> (u32, u64) {
         let slot = table.take_slot().unwrap();
         (slot, table.board().put(slot).unwrap())
@@ -252,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_shed_request_whose_client_leaves_gives_its_slot_back() {
-        let table = Table::new(Segment::create().unwrap().forever(), 0, 1);
+        let table = table(Segment::create().unwrap().forever(), 0, 1);
         let (slot, position) = put(&table);
         table.wait(slot, Waker::noop());
         assert_eq!((table.shed(Duration::ZERO), table.in_flight()), (1, 1));
@@ -264,7 +285,7 @@ mod tests {
     #[test]
     fn what_a_worker_has_or_another_front_thread_put_is_not_shed() {
         let segment = Segment::create().unwrap().forever();
-        let tables = [0, 1].map(|index| Table::new(segment, index, 2));
+        let tables = [0, 1].map(|index| table(segment, index, 2));
         let board = segment.board();
         board.header.serving.store(1, Relaxed);
         put(&tables[0]);

@@ -7,10 +7,11 @@
 
 use crate::accept::{self, Hands};
 use crate::drain::Drain;
+use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::shed::Shedder;
 use crate::table::{self, Table};
-use crate::{Setup, control};
+use crate::{Options, Setup, control};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,17 +29,23 @@ pub fn run(setup: Setup) -> io::Result<()> {
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
     }
-    let queue_timeout = setup.queue_timeout;
+    if setup.exchanges.len() != count {
+        return Err(io::Error::other("a front thread lacks its exchange socket"));
+    }
+    // For as long as the process lives: every connection looks at them.
+    let options: &'static Options = Box::leak(Box::new(setup.options));
+    let queue_timeout = options.queue_timeout;
     let drain = Drain::new();
-    let mut bells = setup.bells.into_iter();
-    let first_bell = bells.next().expect("counted above");
+    let mut ways = setup.bells.into_iter().zip(setup.exchanges);
+    let (first_bell, first_exchange) = ways.next().expect("counted above");
     let mut hands = Hands::new();
-    for (index, bell) in (1..).zip(bells) {
+    for (index, (bell, exchange)) in (1..).zip(ways) {
         let (give, take) = tokio::sync::mpsc::unbounded_channel();
         hands.add(give);
         let drain = drain.clone();
         let serve = move || {
-            let runtime = runtime(segment, index, count)?;
+            let exchange = Exchange::new(exchange);
+            let runtime = runtime(Table::new(segment, index, count, exchange, options))?;
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
                 tokio::spawn(tick(queue_timeout));
@@ -48,15 +55,16 @@ pub fn run(setup: Setup) -> io::Result<()> {
         };
         std::thread::Builder::new().name(format!("front {index}")).spawn(serve)?;
     }
-    runtime(segment, 0, count)?.block_on(async {
+    let exchange = Exchange::new(first_exchange);
+    runtime(Table::new(segment, 0, count, exchange, options))?.block_on(async {
         let _bell = control::watch(first_bell)?;
         tokio::spawn(tick(queue_timeout));
         control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
     })
 }
 
-fn runtime(segment: &'static Segment, index: usize, count: usize) -> io::Result<Runtime> {
-    table::install(Table::new(segment, index, count));
+fn runtime(table: Table) -> io::Result<Runtime> {
+    table::install(table);
     Builder::new_current_thread()
         .enable_all()
         .on_thread_park(table::before_sleep)

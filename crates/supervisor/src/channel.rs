@@ -44,7 +44,7 @@ impl Channel {
 
     /// Sends without ever waiting: a full buffer means that the other side is stuck.
     pub fn send(&self, packet: &str, fds: &[BorrowedFd]) -> io::Result<()> {
-        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(70))];
+        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(140))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
             return Err(io::Error::other("too many fds for one message"));

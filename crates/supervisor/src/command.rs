@@ -67,12 +67,13 @@ fn arguments() -> impl Iterator<Item = Arg> {
 }
 
 fn argument(setting: &'static Setting) -> Arg {
-    let help = match setting.fallback {
-        Fallback::None => setting.doc.to_string(),
-        Fallback::Fixed(text) | Fallback::Found(text) => {
-            format!("{} [default: {text}]", setting.doc)
-        }
-    };
+    let mut help = setting.doc.to_string();
+    if let Kind::Choice(words) = setting.kind {
+        help += &format!(": {}", words.join(", "));
+    }
+    if let Fallback::Fixed(text) | Fallback::Found(text) = setting.fallback {
+        help += &format!(" [default: {text}]");
+    }
     let mut argument = Arg::new(setting.name).long(setting.flag()).help(help);
     argument = argument.value_name(setting.metavar);
     if let Some(short) = setting.short {

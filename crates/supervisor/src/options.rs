@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::time::Duration;
 use wire::settings::{self, Address, Fallback, SEATS_PER_GENERATION, Setting, Value};
 
@@ -23,8 +24,12 @@ pub struct Settings {
     pub front_threads: u16,
     /// The kernel's queue of each listener.
     pub backlog: i32,
-    /// How long a request may wait in the queue; zero: for ever.
-    pub queue_timeout: Duration,
+    /// Where errors are logged.
+    pub error_log: PathBuf,
+    /// `text` or `json`.
+    pub error_log_format: String,
+    /// What the front is told.
+    pub front: front::Options,
     /// What running requests get to finish.
     pub shutdown_timeout: Duration,
     /// Whether a harmless request may be run twice.
@@ -40,9 +45,18 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
         setting.check(&said(name).cloned().unwrap_or_else(|| fallback(setting)))
     };
-    let count = |name: &str| match value(name)? {
-        Value::Count(n) => Ok(n as u16),
+    let wide = |name: &str| match value(name)? {
+        Value::Count(n) => Ok(n),
         other => Err(format!("{name}: {other:?} is not a number")),
+    };
+    let count = |name: &str| wide(name).map(|n| n as u16);
+    let text = |name: &str| match value(name)? {
+        Value::Text(text) => Ok(text),
+        other => Err(format!("{name}: {other:?} is no text")),
+    };
+    let bytes = |name: &str| match value(name)? {
+        Value::Bytes(count) => Ok(count),
+        other => Err(format!("{name}: {other:?} is no number of bytes")),
     };
     let seconds = |name: &str| match value(name)? {
         Value::Seconds(seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -52,13 +66,33 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         binds: binds(layers)?,
         workers: count("workers")?,
         threads: count("threads")?,
-        environment: match value("environment")? {
-            Value::Text(name) => name,
-            other => return Err(format!("environment: {other:?} is not a name")),
-        },
+        environment: text("environment")?,
         front_threads: count("front_threads")?,
         backlog: i32::from(count("backlog")?),
-        queue_timeout: seconds("queue_timeout")?,
+        error_log: text("error_log")?.into(),
+        error_log_format: text("error_log_format")?,
+        front: front::Options {
+            queue_timeout: seconds("queue_timeout")?,
+            uri_limit: bytes("uri_limit")? as usize,
+            head_limit: bytes("head_limit")? as usize,
+            header_count: wide("header_count")? as usize,
+            body_limit: bytes("body_limit")?,
+            first_byte_timeout: seconds("first_byte_timeout")?,
+            head_timeout: seconds("head_timeout")?,
+            body_timeout: seconds("body_timeout")?,
+            keep_alive_timeout: seconds("keep_alive_timeout")?,
+            write_timeout: seconds("write_timeout")?,
+            half_close_timeout: seconds("half_close_timeout")?,
+            connections: wide("connections")? as usize,
+            connections_per_peer: wide("connections_per_peer")? as usize,
+            trusted_proxies: trusted_proxies(layers)?,
+            forwarded: text("forwarded")?,
+            proxy_protocol: value("proxy_protocol")? == Value::Flag(true),
+            spool_dir: text("spool_dir")?.into(),
+            reply_spool: bytes("reply_spool")?,
+            access_log: said("access_log").map(|_| text("access_log")).transpose()?.map(Into::into),
+            access_log_format: text("access_log_format")?,
+        },
         shutdown_timeout: seconds("shutdown_timeout")?,
         retry_idempotent: value("retry_idempotent")? == Value::Flag(true),
     };
@@ -71,6 +105,14 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         ));
     }
     Ok(settings)
+}
+
+/// The networks of the first layer that names any.
+fn trusted_proxies(layers: &[Layer]) -> Result<Vec<String>, String> {
+    let said = layers.iter().find_map(|layer| layer.get("trusted_proxies"));
+    let networks = said.cloned().unwrap_or_default();
+    networks.iter().try_for_each(|network| checked("trusted_proxies", network))?;
+    Ok(networks)
 }
 
 /// The addresses of the first layer that names any; `port` is short for one of them.
@@ -127,7 +169,7 @@ mod tests {
         assert_eq!((settings.workers, settings.threads), (3, 2));
         assert_eq!(settings.binds, [Address::Tcp("127.0.0.1".into(), 9292)]);
         assert_eq!(settings.shutdown_timeout, Duration::from_secs(30));
-        assert_eq!(settings.queue_timeout, Duration::ZERO);
+        assert_eq!(settings.front.queue_timeout, Duration::ZERO);
     }
 
     #[test]

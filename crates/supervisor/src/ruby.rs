@@ -122,6 +122,9 @@ fn describe(setting: &settings::Setting) -> Value {
         Kind::Count { min, max } => ("count", Some(min), Some(max)),
         Kind::Seconds => ("seconds", None, None),
         Kind::Flag => ("flag", None, None),
+        Kind::Bytes => ("bytes", None, None),
+        Kind::Choice(_) => ("choice", None, None),
+        Kind::Network => ("network", None, None),
     };
     json!({
         "name": setting.name,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Plays the front's role with the JSON the supervisor wrote (`spawn::front`).
 pub fn run(setup: &str) -> ExitCode {
@@ -34,13 +33,9 @@ fn read(setup: &str) -> io::Result<front::Setup> {
         control: fd(&setup["control"])?,
         bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
         listeners,
-        queue_timeout: duration(&setup["queue_timeout"])?,
+        exchanges: list(&setup["exchanges"]).map(fd).collect::<io::Result<_>>()?,
+        options: serde_json::from_value(setup["options"].clone())?,
     })
-}
-
-fn duration(value: &Value) -> io::Result<Duration> {
-    let duration = value.as_f64().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    duration.ok_or_else(|| io::Error::other("setup names no duration"))
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

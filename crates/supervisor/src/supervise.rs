@@ -12,6 +12,7 @@ use crate::plan::{Action, Event, Limits, State, plan};
 use crate::signals::Signals;
 use crate::spawn::{Join, MoldLine};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 use std::collections::VecDeque;
 use std::io;
@@ -40,6 +41,7 @@ struct Supervisor {
     addresses: Vec<String>,
     segment: Segment,
     bells: Vec<OwnedFd>,
+    exchanges: Exchanges,
     pidfd: OwnedFd,
     /// The process to send signals to: this one, or the calling one.
     known_pid: Pid,
@@ -48,6 +50,23 @@ struct Supervisor {
     pending: VecDeque<Event>,
     pruning: bool,
     stops: u32,
+}
+
+/// Socket pairs over which workers pass fds to front threads, one for each thread. Both ends stay
+/// open here, so that they outlive every front and every worker.
+struct Exchanges {
+    fronts: Vec<OwnedFd>,
+    workers: Vec<OwnedFd>,
+}
+
+impl Exchanges {
+    fn new(count: u16) -> io::Result<Exchanges> {
+        let pair =
+            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let pairs = (0..count).map(|_| pair()).collect::<Result<Vec<_>, _>>()?;
+        let (fronts, workers) = pairs.into_iter().unzip();
+        Ok(Exchanges { fronts, workers })
+    }
 }
 
 /// Serves until told to stop.
@@ -103,6 +122,7 @@ impl Supervisor {
             listeners,
             segment: Segment::create()?,
             bells,
+            exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
             began,

@@ -53,7 +53,7 @@ pub enum FromMold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToMold {
     /// All a mold needs to know, as JSON. Fds: segment, supervisor's pidfd, one eventfd for each
-    /// front thread.
+    /// front thread, then one exchange socket for each.
     Init(String),
     /// Fork worker `nr` on the seats that begin at `seat`.
     Fork {

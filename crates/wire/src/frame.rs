@@ -2,8 +2,9 @@
 //!
 //! A frame is four bytes (kind above bit 24, length below) and its payload. A reply is one HEAD,
 //! any number of BODY and one END. A slot that is DONE without an END was cut short: its worker
-//! died or gave up. Kinds 4 (file descriptor over the worker's socketpair) and 5 (hijack) are
-//! reserved.
+//! died or gave up. Before the HEAD there may be INTERIM frames. A FILE stands where the BODY frames
+//! would, a HIJACK where the HEAD would or right behind it; the fd of both has been passed over
+//! the exchange before (`wire::exchange`).
 
 /// The response's status and headers.
 pub const HEAD: u8 = 1;
@@ -11,6 +12,13 @@ pub const HEAD: u8 = 1;
 pub const BODY: u8 = 2;
 /// The reply is whole.
 pub const END: u8 = 3;
+
+/// The response body is a part of a file: offset and length, eight bytes each.
+pub const FILE: u8 = 4;
+/// From here on the client's connection is the app's, raw; no payload, nothing but END follows.
+pub const HIJACK: u8 = 5;
+/// Status and headers of an interim (1xx) response.
+pub const INTERIM: u8 = 6;
 
 /// Longest payload of one frame; longer bodies are several frames.
 pub const PAYLOAD_MAX: usize = 0xff_ffff;
@@ -27,6 +35,14 @@ pub fn header(kind: u8, length: usize) -> [u8; 4] {
 pub fn start_head(head: &mut Vec<u8>, status: u16) {
     head.clear();
     head.extend_from_slice(&status.to_le_bytes());
+}
+
+/// The payload of a FILE frame.
+pub fn file(offset: u64, length: u64) -> [u8; 16] {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&offset.to_le_bytes());
+    payload[8..].copy_from_slice(&length.to_le_bytes());
+    payload
 }
 
 /// Adds a header to a HEAD payload; false when name or value is too long to travel.
@@ -92,6 +108,17 @@ pub enum Event<'a> {
     Head(&'a [u8]),
     /// Some bytes of the body, not always a whole frame.
     Body(&'a [u8]),
+    /// The body is this part of the passed file.
+    File {
+        /// Where it begins in the file.
+        offset: u64,
+        /// How many bytes it has.
+        length: u64,
+    },
+    /// The connection goes to the app.
+    Hijack,
+    /// A whole INTERIM payload, of HEAD's form.
+    Interim(&'a [u8]),
     /// The end.
     End,
 }
@@ -101,7 +128,7 @@ pub enum Event<'a> {
 pub struct Decoder {
     /// The bytes of a frame header of which only a part has arrived, and how many.
     header: ([u8; 4], usize),
-    /// A HEAD payload that arrives in pieces.
+    /// A payload that is given whole and arrives in pieces.
     head: Vec<u8>,
     /// Kind and bytes still to come of the frame being read.
     current: Option<(u8, usize)>,
@@ -124,25 +151,29 @@ impl Decoder {
             };
             let part = cut(input, left);
             let left = left - part.len();
-            self.current = (left > 0 || kind == HEAD).then_some((kind, left));
+            let whole = matches!(kind, HEAD | INTERIM | FILE);
+            self.current = (left > 0 || whole).then_some((kind, left));
             match kind {
-                HEAD if part.len() + left > HEAD_MAX => return Err(Malformed),
-                HEAD if left > 0 => {
+                _ if whole && self.head.len() + part.len() + left > HEAD_MAX => {
+                    return Err(Malformed);
+                }
+                _ if whole && left > 0 => {
                     self.head.extend_from_slice(part);
                     return Ok(None);
                 }
-                HEAD => {
+                _ if whole => {
                     self.current = None;
                     if self.head.is_empty() {
-                        return Ok(Some(Event::Head(part)));
+                        return event(kind, part).map(Some);
                     }
                     self.head.extend_from_slice(part);
-                    return Ok(Some(Event::Head(&self.head)));
+                    return event(kind, &self.head).map(Some);
                 }
                 BODY if !part.is_empty() => return Ok(Some(Event::Body(part))),
                 BODY if left > 0 => return Ok(None),
                 BODY => {}
                 END if left == 0 && part.is_empty() => return Ok(Some(Event::End)),
+                HIJACK if left == 0 && part.is_empty() => return Ok(Some(Event::Hijack)),
                 _ => return Err(Malformed),
             }
         }
@@ -162,6 +193,21 @@ impl Decoder {
         self.head.clear();
         self.current = Some(((word >> 24) as u8, (word & 0xff_ffff) as usize));
         true
+    }
+}
+
+/// What a payload says that is given whole.
+fn event(kind: u8, payload: &[u8]) -> Result<Event<'_>, Malformed> {
+    match kind {
+        HEAD => Ok(Event::Head(payload)),
+        INTERIM => Ok(Event::Interim(payload)),
+        _ => {
+            let (offset, length) = payload.split_first_chunk::<8>().ok_or(Malformed)?;
+            let length = length.try_into().map_err(|_| Malformed)?;
+            let (offset, length) = (u64::from_le_bytes(*offset), u64::from_le_bytes(length));
+            offset.checked_add(length).ok_or(Malformed)?;
+            Ok(Event::File { offset, length })
+        }
     }
 }
 

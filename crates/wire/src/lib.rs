@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod doorbell;
+pub mod exchange;
 pub mod frame;
 pub mod layout;
 pub mod queue;

@@ -1,7 +1,11 @@
 //! The one table of options. The command line, the Ruby configuration file and the documentation
 //! all come from it.
 
+mod table;
+
 use std::fmt;
+
+pub use table::SETTINGS;
 
 /// What an option's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,12 @@ pub enum Kind {
     Seconds,
     /// On or off; on the command line its name alone means on.
     Flag,
+    /// A number of bytes; `k`, `m` and `g` behind it mean KiB, MiB and GiB.
+    Bytes,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// An IP address, a network such as `10.0.0.0/8`, or `unix` for every client of a unix socket.
+    Network,
 }
 
 /// What holds when nobody says anything.
@@ -66,112 +76,8 @@ pub struct Setting {
     pub place: Place,
 }
 
-const PLAIN: Setting = Setting {
-    name: "",
-    short: None,
-    metavar: "N",
-    doc: "",
-    kind: Kind::Text,
-    fallback: Fallback::None,
-    repeatable: false,
-    place: Place::Anywhere,
-};
-
 /// Workers times threads may not be more than this: two generations must fit beside each other.
 pub const SEATS_PER_GENERATION: u32 = crate::SEATS as u32 / 2;
-
-/// Every option there is.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "bind",
-        short: Some('b'),
-        metavar: "ADDRESS",
-        doc: "Listen on tcp://HOST:PORT or unix://PATH; may be given several times",
-        kind: Kind::Address,
-        fallback: Fallback::Fixed("tcp://127.0.0.1:9292"),
-        repeatable: true,
-        ..PLAIN
-    },
-    Setting {
-        name: "port",
-        short: Some('p'),
-        metavar: "PORT",
-        doc: "Listen on this port of 127.0.0.1, short for -b tcp://127.0.0.1:PORT",
-        kind: Kind::Count { min: 0, max: 65535 },
-        ..PLAIN
-    },
-    Setting {
-        name: "workers",
-        short: Some('w'),
-        doc: "Worker processes",
-        kind: Kind::Count { min: 1, max: SEATS_PER_GENERATION },
-        fallback: Fallback::Found("as many as there are cores, at least 2"),
-        ..PLAIN
-    },
-    Setting {
-        name: "threads",
-        short: Some('t'),
-        doc: "Threads of each worker, that is requests it runs at once",
-        kind: Kind::Count { min: 1, max: 64 },
-        fallback: Fallback::Fixed("1"),
-        ..PLAIN
-    },
-    Setting {
-        name: "environment",
-        short: Some('e'),
-        metavar: "NAME",
-        doc: "Rack environment",
-        fallback: Fallback::Found("RACK_ENV, else development"),
-        ..PLAIN
-    },
-    Setting {
-        name: "config",
-        short: Some('C'),
-        metavar: "FILE",
-        doc: "Ruby configuration file; the command line wins over it",
-        kind: Kind::Path,
-        place: Place::CommandLine,
-        ..PLAIN
-    },
-    Setting {
-        name: "front_threads",
-        doc: "Threads of the front, which holds the clients' connections",
-        kind: Kind::Count { min: 1, max: crate::FRONTS as u32 },
-        fallback: Fallback::Found("one for every four cores, at least 1"),
-        ..PLAIN
-    },
-    Setting {
-        name: "backlog",
-        doc: "Connections the kernel holds for each listener until they are accepted",
-        kind: Kind::Count { min: 1, max: 65535 },
-        fallback: Fallback::Fixed("1024"),
-        ..PLAIN
-    },
-    Setting {
-        name: "queue_timeout",
-        metavar: "SECONDS",
-        doc: "How long a request may wait in the queue before it is answered with 503; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("0"),
-        ..PLAIN
-    },
-    Setting {
-        name: "shutdown_timeout",
-        metavar: "SECONDS",
-        doc: "How long running requests may take to finish before their worker is killed",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("30"),
-        ..PLAIN
-    },
-    Setting {
-        name: "retry_idempotent",
-        metavar: "BOOL",
-        doc: "Run a GET, HEAD or OPTIONS request again when its worker died before replying",
-        kind: Kind::Flag,
-        fallback: Fallback::Fixed("false"),
-        ..PLAIN
-    },
-];
 
 /// The option of this name, with `_` or `-`.
 pub fn find(name: &str) -> Option<&'static Setting> {
@@ -190,6 +96,8 @@ pub enum Value {
     Seconds(f64),
     /// On or off.
     Flag(bool),
+    /// Bytes.
+    Bytes(u64),
 }
 
 /// Where a listener is bound.
@@ -270,8 +178,42 @@ impl Setting {
                 "false" => Ok(Value::Flag(false)),
                 _ => wrong("true or false"),
             },
+            Kind::Bytes => match bytes(text) {
+                Some(count) => Ok(Value::Bytes(count)),
+                None => wrong("a number of bytes such as 4096, 64k, 10m or 1g"),
+            },
+            Kind::Choice(words) if words.contains(&text) => Ok(Value::Text(text.into())),
+            Kind::Choice(words) => wrong(&format!("one of {}", words.join(", "))),
+            Kind::Network if text == "unix" || network(text).is_some() => {
+                Ok(Value::Text(text.into()))
+            }
+            Kind::Network => wrong("an IP address, a network such as 10.0.0.0/8, or unix"),
         }
     }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit).filter(|count| *count <= 1 << 40)
+}
+
+/// Address and prefix length of a network; a bare address is a network of one.
+pub fn network(text: &str) -> Option<(std::net::IpAddr, u8)> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, Some(prefix.parse::<u8>().ok()?)),
+        None => (text, None),
+    };
+    let address: std::net::IpAddr = address.parse().ok()?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let prefix = prefix.unwrap_or(longest);
+    (prefix <= longest).then_some((address, prefix))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -310,6 +252,26 @@ mod tests {
         for wrong in ["", "9292", "tcp://:80", "tcp://::1:80", "tcp://a:b", "unix://", "http://a:1"]
         {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bytes_words_and_networks() {
+        let limit = find("body_limit").unwrap();
+        assert_eq!(limit.check("64k"), Ok(Value::Bytes(65536)));
+        assert_eq!(limit.check("2G"), Ok(Value::Bytes(2 << 30)));
+        for wrong in ["", "k", "-1", "1kb", "1.5m", "99999999999g"] {
+            assert!(limit.check(wrong).is_err(), "{wrong}");
+        }
+        let format = find("access_log_format").unwrap();
+        assert!(format.check("json").is_ok());
+        assert!(format.check("xml").unwrap_err().ends_with("one of common, combined, json, ltsv"));
+        let trusted = find("trusted_proxies").unwrap();
+        for right in ["unix", "127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"] {
+            assert!(trusted.check(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "10.0.0/8", "10.0.0.0/33", "::1/129", "here"] {
+            assert!(trusted.check(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -91,6 +91,11 @@ pub struct SlotHead {
     /// The chunks that hold the body, one more than the index each, 16 bits each; 0 when the body
     /// follows the record in the slot.
     pub body_chunks: AtomicU64,
+    /// Not zero: the body lies in a file that the front has; `body_len` is then 0. The worker asks
+    /// for it over the exchange.
+    pub spooled: AtomicU32,
+    /// Not zero: the worker has passed a socket to send the spool file to, and waits.
+    pub asks: AtomicU32,
 
     /// Bytes of the reply published so far by the worker; wraps.
     pub written: AtomicU32,

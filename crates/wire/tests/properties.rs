@@ -14,6 +14,7 @@ enum Said {
     Head(Vec<u8>),
     Body(Vec<u8>),
     End,
+    Other(String),
     Malformed,
 }
 
@@ -37,6 +38,9 @@ fn decode(stream: &[u8], cuts: &[usize]) -> Vec<Said> {
                     _ => said.push(Said::Body(part.to_vec())),
                 },
                 Ok(Some(Event::End)) => said.push(Said::End),
+                Ok(Some(event @ (Event::File { .. } | Event::Hijack | Event::Interim(_)))) => {
+                    said.push(Said::Other(format!("{event:?}")));
+                }
                 Err(Malformed) => {
                     said.push(Said::Malformed);
                     return said;

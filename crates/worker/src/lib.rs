@@ -7,9 +7,10 @@
 
 mod child;
 mod crew;
+mod pass;
 mod reply;
 mod seat;
 
 pub use child::end_with;
 pub use crew::Crew;
-pub use seat::{Next, Seat};
+pub use seat::{Fronts, Next, Seat};

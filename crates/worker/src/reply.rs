@@ -6,7 +6,7 @@ use wire::sync::Ordering::*;
 use wire::{Claim, frame};
 
 impl Seat {
-    fn held(&self) -> Option<(Claim, &'static SlotHead)> {
+    pub(crate) fn held(&self) -> Option<(Claim, &'static SlotHead)> {
         self.claim.map(|claim| (claim, &self.board().slots[claim.slot as usize]))
     }
 

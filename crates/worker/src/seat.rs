@@ -18,11 +18,21 @@ pub enum Next {
     Leave,
 }
 
+/// How to reach the front threads, by their number.
+#[derive(Clone, Copy, Debug)]
+pub struct Fronts {
+    /// Their eventfds.
+    pub bells: &'static [OwnedFd],
+    /// The workers' ends of the sockets that fds are passed over.
+    pub exchanges: &'static [OwnedFd],
+}
+
 /// A worker thread's seat. `turn` and the replies are called with the interpreter lock held,
 /// `sleep` and `wait_for_room` without it.
 pub struct Seat {
     pub(crate) segment: &'static Segment,
     bells: &'static [OwnedFd],
+    pub(crate) exchanges: &'static [OwnedFd],
     crew: Arc<Crew>,
     index: u16,
     generation: u64,
@@ -38,17 +48,18 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes seat `index` for workers of `generation`. `bells` are the fronts' eventfds.
+    /// Takes seat `index` for workers of `generation`.
     pub fn new(
         segment: &'static Segment,
-        bells: &'static [OwnedFd],
+        fronts: Fronts,
         crew: Arc<Crew>,
         index: u16,
         generation: u64,
     ) -> Seat {
         Seat {
             segment,
-            bells,
+            bells: fronts.bells,
+            exchanges: fronts.exchanges,
             crew,
             index,
             generation,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::{Board, Segment, now_ns};
-use worker::{Crew, Next, Seat};
+use worker::{Crew, Fronts, Next, Seat};
 
 /// Longer than this nothing may wait, starvation apart, ns.
 const LIMIT: u64 = 50_000_000;
@@ -113,7 +113,8 @@ fn stress(processes: u16, threads: u16, seed: u64) {
                 (0..threads).map(one).collect::<Vec<_>>()
             })
             .map(|(index, crew, interpreter)| {
-                let seat = Seat::new(segment, bells, crew, index, 1);
+                let fronts = Fronts { bells, exchanges: &[] };
+                let seat = Seat::new(segment, fronts, crew, index, 1);
                 let (log, random) = (&log, Random(seed + 1 + u64::from(index)));
                 scope.spawn(move || serve(seat, &interpreter, log, random))
             })

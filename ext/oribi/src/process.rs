@@ -6,12 +6,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, set_child_subreaper};
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::OnceLock;
 use wire::Segment;
+use worker::Fronts;
 
-static SEGMENT: OnceLock<(&'static Segment, Vec<OwnedFd>)> = OnceLock::new();
+static SEGMENT: OnceLock<(&'static Segment, Vec<OwnedFd>, Vec<OwnedFd>)> = OnceLock::new();
 
-/// The segment and the fronts' eventfds, once `open_segment` was called.
-pub fn segment() -> Option<(&'static Segment, &'static [OwnedFd])> {
-    SEGMENT.get().map(|(segment, bells)| (*segment, bells.as_slice()))
+/// The segment and the ways to the fronts, once `open_segment` was called.
+pub fn segment() -> Option<(&'static Segment, Fronts)> {
+    SEGMENT.get().map(|(segment, bells, exchanges)| (*segment, Fronts { bells, exchanges }))
 }
 
 /// Defines the functions of `Oribi::Native`.
@@ -19,7 +20,7 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
-    ruby::define_function(native, c"open_segment", Method::M2(open_segment));
+    ruby::define_function(native, c"open_segment", Method::M3(open_segment));
 }
 
 /// `pidfd_open(pid) -> fd`, close-on-exec.
@@ -57,17 +58,21 @@ unsafe extern "C" fn watch(_: VALUE, pidfd: VALUE) -> VALUE {
     }
 }
 
-/// `open_segment(fd, [eventfd, ...])`: maps the segment; once in a process, before it forks.
-unsafe extern "C" fn open_segment(_: VALUE, fd: VALUE, bells: VALUE) -> VALUE {
-    // SAFETY: the list is an Array, as ours in lib/oribi is; entries beyond its end read as nil.
-    let count = unsafe { RARRAY_LEN(bells) };
+/// `open_segment(fd, [eventfd, ...], [socket, ...])`: maps the segment and keeps the ways to the
+/// fronts; once in a process, before it forks.
+unsafe extern "C" fn open_segment(_: VALUE, fd: VALUE, bells: VALUE, exchanges: VALUE) -> VALUE {
     let opened = duplicate(fd).and_then(Segment::open).and_then(|segment| {
-        // SAFETY: as above.
-        let bells = (0..count).map(|i| duplicate(unsafe { rb_ary_entry(bells, i) }));
-        Ok((segment.forever(), bells.collect::<std::io::Result<Vec<_>>>()?))
+        Ok((segment.forever(), duplicate_all(bells)?, duplicate_all(exchanges)?))
     });
     match opened {
         Ok(opened) => ruby::boolean(SEGMENT.set(opened).is_ok()),
         Err(error) => ruby::raise_io(&error),
     }
+}
+
+fn duplicate_all(numbers: VALUE) -> std::io::Result<Vec<OwnedFd>> {
+    // SAFETY: the list is an Array, as ours in lib/oribi is; entries beyond its end read as nil.
+    let count = unsafe { RARRAY_LEN(numbers) };
+    // SAFETY: as above.
+    (0..count).map(|i| duplicate(unsafe { rb_ary_entry(numbers, i) })).collect()
 }

@@ -78,6 +78,12 @@ pub fn define_function(module: VALUE, name: &CStr, method: Method) {
     unsafe { rb_define_singleton_method(module, name.as_ptr(), Some(function), arity) }
 }
 
+/// Defines an Integer constant.
+pub fn define_number(class: VALUE, name: &CStr, value: i64) {
+    // SAFETY: called from Init, on a Ruby thread; the name is a C string.
+    unsafe { rb_define_const(class, name.as_ptr(), LONG2NUM(value)) }
+}
+
 /// A new ASCII-8BIT string.
 pub fn string(bytes: &[u8]) -> VALUE {
     // SAFETY: pointer and length are of one slice; Ruby copies it.

@@ -4,7 +4,9 @@ use crate::ruby::{self, Method};
 use crate::{env, gvl, process};
 use rb_sys::*;
 use std::ffi::{CStr, c_void};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use wire::exchange::Kind;
 use worker::{Crew, Next, Seat};
 
 /// What a Ruby Seat points to. It lives as long as the process: its thread may sleep in it.
@@ -43,6 +45,11 @@ pub fn define(native: VALUE) -> VALUE {
     ruby::define_function(native, c"seats", Method::M4(seats));
     ruby::define_method(class, c"take", Method::M0(take));
     ruby::define_method(class, c"retire", Method::M0(retire));
+    ruby::define_method(class, c"pass", Method::M2(pass));
+    ruby::define_method(class, c"body_spooled?", Method::M0(body_spooled));
+    for (name, kind) in [(c"FILE", Kind::File), (c"HIJACK", Kind::Hijack), (c"BODY", Kind::Body)] {
+        ruby::define_number(class, name, kind as i64);
+    }
     class
 }
 
@@ -65,7 +72,7 @@ unsafe extern "C" fn seats(
 ) -> VALUE {
     let (first, count) = (ruby::integer(first) as u16, ruby::integer(count) as u16);
     let generation = ruby::integer(generation) as u64;
-    let Some((segment, bells)) = process::segment() else {
+    let Some((segment, fronts)) = process::segment() else {
         // SAFETY: a static of Ruby's.
         ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
     };
@@ -76,7 +83,7 @@ unsafe extern "C" fn seats(
         let list = rb_ary_new();
         let class = rb_const_get(native, rb_intern(c"Seat".as_ptr()));
         for index in first..first + count {
-            let seat = Seat::new(segment, bells, crew.clone(), index, generation);
+            let seat = Seat::new(segment, fronts, crew.clone(), index, generation);
             let data = Box::into_raw(Box::new(RubySeat { seat, template })).cast::<c_void>();
             rb_ary_push(list, rb_data_typed_object_wrap(class, data, &raw const TYPE.0));
         }
@@ -105,4 +112,25 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
 unsafe extern "C" fn retire(object: VALUE) -> VALUE {
     of(object).seat.retire();
     ruby::nil()
+}
+
+/// `pass(kind, fd)`: passes a copy of an fd to the front, before the frame that needs it.
+unsafe extern "C" fn pass(object: VALUE, kind: VALUE, fd: VALUE) -> VALUE {
+    let kind = match ruby::integer(kind) {
+        1 => Kind::File,
+        2 => Kind::Hijack,
+        _ => Kind::Body,
+    };
+    let fd = ruby::integer(fd) as i32;
+    // SAFETY: borrowed only for the call; a number that is no fd gives EBADF.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    if let Err(error) = of(object).seat.pass(kind, fd) {
+        ruby::raise_io(&error);
+    }
+    ruby::nil()
+}
+
+/// `body_spooled?`: whether the request's body is a file to ask the front for.
+unsafe extern "C" fn body_spooled(object: VALUE) -> VALUE {
+    ruby::boolean(of(object).seat.body_spooled())
 }

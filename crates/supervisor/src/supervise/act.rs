@@ -45,16 +45,19 @@ impl Supervisor {
         let listeners: Vec<Value> = (self.listeners.iter())
             .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address }))
             .collect();
-        let bells: Vec<i32> = self.bells.iter().map(AsRawFd::as_raw_fd).collect();
+        let numbers =
+            |fds: &[OwnedFd]| -> Vec<i32> { fds.iter().map(AsRawFd::as_raw_fd).collect() };
         let setup = json!({
             "segment": self.segment.as_fd().as_raw_fd(),
             "supervisor": self.pidfd.as_raw_fd(),
-            "bells": bells,
+            "bells": numbers(&self.bells),
+            "exchanges": numbers(&self.exchanges.fronts),
             "listeners": listeners,
-            "queue_timeout": self.settings.queue_timeout.as_secs_f64(),
+            "options": self.settings.front,
         });
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
+        fds.extend(self.exchanges.fronts.iter().map(AsFd::as_fd));
         fds.extend(self.listeners.iter().map(AsFd::as_fd));
         match spawn::front(setup, &fds) {
             Ok(spawned) => self.children.front = Some(spawned.into()),
@@ -128,6 +131,7 @@ impl Supervisor {
         let Some(channel) = &mold.channel else { return };
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
+        fds.extend(self.exchanges.workers.iter().map(AsFd::as_fd));
         if let Err(error) = channel.send(&ToMold::Init(init.to_string()).to_string(), &fds) {
             say(&format!("the mold of generation {generation} does not listen: {error}"));
             mold.pidfd.iter().for_each(children::kill);

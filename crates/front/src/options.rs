@@ -1,0 +1,51 @@
+//! What the front is told to do: the settings that are its own.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The front's settings, as `wire::settings` describes them. A zero means no limit, a zero
+/// duration for ever, unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// How long a request may wait in the queue.
+    pub queue_timeout: Duration,
+    /// Longest request target in bytes.
+    pub uri_limit: usize,
+    /// Longest request head in bytes.
+    pub head_limit: usize,
+    /// Most header lines of a request.
+    pub header_count: usize,
+    /// Longest request body in bytes.
+    pub body_limit: u64,
+    /// How long a new connection may stay silent.
+    pub first_byte_timeout: Duration,
+    /// How long a request's head may take.
+    pub head_timeout: Duration,
+    /// How long a client may pause within a request's body.
+    pub body_timeout: Duration,
+    /// How long a connection is kept for the next request.
+    pub keep_alive_timeout: Duration,
+    /// How long a client may take nothing of a reply.
+    pub write_timeout: Duration,
+    /// How long a client that has closed its sending side is still answered; zero: not at all.
+    pub half_close_timeout: Duration,
+    /// Most connections of a listener.
+    pub connections: usize,
+    /// Most connections of one client address.
+    pub connections_per_peer: usize,
+    /// Networks whose word is taken, as `wire::settings::network` reads them, or `unix`.
+    pub trusted_proxies: Vec<String>,
+    /// The header trusted proxies set: `x-forwarded`, `forwarded` or `none`.
+    pub forwarded: String,
+    /// Whether connections of trusted proxies begin with a PROXY header.
+    pub proxy_protocol: bool,
+    /// Where bodies too large for memory lie.
+    pub spool_dir: PathBuf,
+    /// How much of a reply is put there for a slow client; zero: nothing.
+    pub reply_spool: u64,
+    /// Where requests are logged, if anywhere.
+    pub access_log: Option<PathBuf>,
+    /// `common`, `combined`, `json` or `ltsv`.
+    pub access_log_format: String,
+}
