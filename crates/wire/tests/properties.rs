@@ -14,7 +14,9 @@ enum Said {
     Head(Vec<u8>),
     Body(Vec<u8>),
     End,
-    Other(String),
+    Interim(Vec<u8>),
+    File(u64, u64),
+    Hijack,
     Malformed,
 }
 
@@ -38,9 +40,9 @@ fn decode(stream: &[u8], cuts: &[usize]) -> Vec<Said> {
                     _ => said.push(Said::Body(part.to_vec())),
                 },
                 Ok(Some(Event::End)) => said.push(Said::End),
-                Ok(Some(event @ (Event::File { .. } | Event::Hijack | Event::Interim(_)))) => {
-                    said.push(Said::Other(format!("{event:?}")));
-                }
+                Ok(Some(Event::Hijack)) => said.push(Said::Hijack),
+                Ok(Some(Event::File { offset, length })) => said.push(Said::File(offset, length)),
+                Ok(Some(Event::Interim(head))) => said.push(Said::Interim(head.to_vec())),
                 Err(Malformed) => {
                     said.push(Said::Malformed);
                     return said;
@@ -55,10 +57,17 @@ fn decode(stream: &[u8], cuts: &[usize]) -> Vec<Said> {
 fn encode(said: &[Said]) -> Vec<u8> {
     let mut stream = Vec::new();
     for one in said {
+        let file;
         let (kind, payload): (u8, &[u8]) = match one {
             Said::Head(head) => (frame::HEAD, head),
             Said::Body(body) => (frame::BODY, body),
             Said::End => (frame::END, &[]),
+            Said::Interim(head) => (frame::INTERIM, head),
+            Said::Hijack => (frame::HIJACK, &[]),
+            Said::File(offset, length) => {
+                file = frame::file(*offset, *length);
+                (frame::FILE, &file)
+            }
             Said::Malformed => (99, &[]),
         };
         stream.extend_from_slice(&frame::header(kind, payload.len()));
@@ -85,7 +94,15 @@ fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn saying() -> impl Strategy<Value = Said> {
-    prop_oneof![bytes(300).prop_map(Said::Head), bytes(300).prop_map(Said::Body), Just(Said::End),]
+    prop_oneof![
+        bytes(300).prop_map(Said::Head),
+        bytes(300).prop_map(Said::Body),
+        bytes(300).prop_map(Said::Interim),
+        (any::<u32>(), any::<u32>())
+            .prop_map(|(from, length)| Said::File(from.into(), length.into())),
+        Just(Said::Hijack),
+        Just(Said::End),
+    ]
 }
 
 proptest! {
