@@ -17,6 +17,8 @@ mod pace;
 mod refuse;
 mod relay;
 mod shed;
+#[allow(dead_code, reason = "who uses it comes next")]
+mod spool;
 mod table;
 mod thread;
 

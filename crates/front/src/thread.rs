@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::shed::Shedder;
 use crate::table::{self, Table};
-use crate::{Options, Setup, control};
+use crate::{Options, Setup, control, spool};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,8 @@ use wire::{FRONTS, Segment};
 /// How long a request may wait beside a sleeping worker before another one is woken for it: the
 /// first may have been stopped, or be slow to get up.
 const NUDGE: Duration = Duration::from_millis(4);
+/// Steps on disk that a front thread has under way at once.
+const DISK_STEPS: usize = 8;
 
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
@@ -35,6 +37,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     // For as long as the process lives: every connection looks at them.
     let options: &'static Options = Box::leak(Box::new(setup.options));
     let queue_timeout = options.queue_timeout;
+    spool::check(&options.spool_dir);
     let drain = Drain::new();
     let mut ways = setup.bells.into_iter().zip(setup.exchanges);
     let (first_bell, first_exchange) = ways.next().expect("counted above");
@@ -67,6 +70,7 @@ fn runtime(table: Table) -> io::Result<Runtime> {
     table::install(table);
     Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(DISK_STEPS)
         .on_thread_park(table::before_sleep)
         .on_thread_unpark(table::after_sleep)
         .build()

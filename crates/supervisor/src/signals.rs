@@ -1,7 +1,7 @@
 //! Signals as something to poll: one pipe for each.
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTTIN, SIGTTOU, SIGUSR1};
-use signal_hook::consts::{SIGPIPE, SIGUSR2};
+use signal_hook::consts::{SIGPIPE, SIGUSR2, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -45,9 +45,11 @@ impl Signals {
 }
 
 /// For the front: signals sent to the whole process group, or to everything in a control group,
-/// are the supervisor's business; its messages say what to do about them.
+/// are the supervisor's business; its messages say what to do about them. What is written too far
+/// into a pipe or a file is an error there and no signal.
 pub fn leave_to_supervisor() -> io::Result<()> {
-    for signal in [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGTTIN, SIGTTOU] {
+    let orders = [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU];
+    for signal in orders.into_iter().chain([SIGPIPE, SIGXFSZ]) {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
