@@ -1,0 +1,6 @@
+//! What a client's bytes mean and whether they may pass: pure functions, bytes and heads in,
+//! verdicts out. No I/O, no clock, no state beyond a connection's own.
+
+#![forbid(unsafe_code)]
+
+pub mod proxy;
