@@ -11,7 +11,7 @@ class QueueTest < Helper::Case
     wait_until("the front has read the requests") { clients.all? { |client| unread(client).zero? } }
     # The front reads a request and queues it without a pause, so when it has answered another one
     # that came later, these are queued.
-    refuse = connect.ask("POST /", "Content-Length: #{1 << 20}", "Expect: 100-continue")
+    refuse = connect.ask("POST /", "Content-Length: #{1 << 40}", "Expect: 100-continue")
     assert_equal 413, refuse.status
   end
 
@@ -166,7 +166,7 @@ class QueueTest < Helper::Case
 
   def test_term_is_not_held_up_by_a_refused_upload
     start("queue.ru", "-w", "1")
-    client = connect.write(Client.request("POST /", "Content-Length: #{1 << 30}"))
+    client = connect.write(Client.request("POST /", "Content-Length: #{1 << 40}"))
     assert_equal 413, client.answer.status
     server.signal("TERM")
     assert_equal 0, server.wait(within: 8)

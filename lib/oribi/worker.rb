@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "oribi/input"
+require "oribi/spooled_input"
 require "oribi/version"
 require "stringio"
 require "oribi/native"

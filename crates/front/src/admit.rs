@@ -1,9 +1,10 @@
 //! Step 4: the request into a slot, the slot into the queue.
 
+use crate::body::Payload;
 use crate::http::Peer;
 use crate::refuse::Refusal;
+use crate::spool::Spool;
 use crate::table::{self, Table};
-use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
@@ -13,7 +14,7 @@ use wire::request::{key, push, push_header};
 use wire::sync::Ordering::Relaxed;
 use wire::{CHUNK_BYTES, REQUEST_BYTES, now_ns};
 
-/// Longest request body in bytes.
+/// Longest request body in bytes that is not spooled.
 pub const BODY_MAX: usize = BODY_CHUNKS * CHUNK_BYTES;
 /// Longest request record in bytes.
 const RECORD_MAX: usize = CHUNK_BYTES;
@@ -24,6 +25,8 @@ pub struct Ticket {
     pub slot: u32,
     position: u64,
     settled: bool,
+    /// Its body, if that lies on disk; gone with the ticket.
+    pub spool: Option<Spool>,
 }
 
 impl Ticket {
@@ -48,17 +51,17 @@ thread_local! {
 }
 
 /// Fills a slot and puts it into the queue.
-pub fn admit(head: &Parts, body: &Bytes, peer: &Peer) -> Result<Ticket, Refusal> {
+pub fn admit(head: &Parts, body: Payload, peer: &Peer) -> Result<Ticket, Refusal> {
     let head_ns = now_ns();
     RECORD.with_borrow_mut(|record| {
         record.clear();
-        write_record(record, head, body, peer);
+        write_record(record, head, body.len(), peer);
         if record.len() > RECORD_MAX {
             return Err(Refusal::HeadTooLarge);
         }
         table::with(|table| {
             let slot = table.take_slot().ok_or(Refusal::Overloaded)?;
-            let put = fill(table, slot, record, body).and_then(|()| {
+            let put = fill(table, slot, record, &body).and_then(|()| {
                 let shared = &table.board().slots[slot as usize];
                 let idempotent =
                     matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -72,7 +75,7 @@ pub fn admit(head: &Parts, body: &Bytes, peer: &Peer) -> Result<Ticket, Refusal>
                 Ok(position) => {
                     table.board().ring_one();
                     table.count_put();
-                    Ok(Ticket { slot, position, settled: false })
+                    Ok(Ticket { slot, position, settled: false, spool: body.spool })
                 }
                 Err(refusal) => {
                     table.free(slot);
@@ -84,22 +87,18 @@ pub fn admit(head: &Parts, body: &Bytes, peer: &Peer) -> Result<Ticket, Refusal>
 }
 
 /// Record and body into the slot, or into chunks where they do not fit.
-fn fill(table: &Table, slot: u32, record: &[u8], body: &[u8]) -> Result<(), Refusal> {
+fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), Refusal> {
     let segment = table.segment;
     let shared = &table.board().slots[slot as usize];
     let board = table.board();
     shared.incarnation.store(board.header.incarnation.load(Relaxed), Relaxed);
     shared.front.store(table.front() as u32, Relaxed);
-    for zeroed in [
-        &shared.cancelled,
-        &shared.returns,
-        &shared.written,
-        &shared.read,
-        &shared.spooled,
-        &shared.asks,
-    ] {
+    for zeroed in [&shared.cancelled, &shared.returns, &shared.written, &shared.read, &shared.asks]
+    {
         zeroed.store(0, Relaxed);
     }
+    shared.spooled.store(body.spool.is_some().into(), Relaxed);
+    let body: &[u8] = &body.bytes;
     shared.head_len.store(record.len() as u32, Relaxed);
     shared.body_len.store(body.len() as u32, Relaxed);
     shared.head_chunk.store(0, Relaxed);
@@ -134,7 +133,7 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &[u8]) -> Result<(), Refu
 
 /// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
 /// http, an empty SCRIPT_NAME, an empty QUERY_STRING.
-fn write_record(record: &mut Vec<u8>, head: &Parts, body: &Bytes, peer: &Peer) {
+fn write_record(record: &mut Vec<u8>, head: &Parts, length: u64, peer: &Peer) {
     if head.method != Method::GET {
         push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
     }
@@ -156,7 +155,7 @@ fn write_record(record: &mut Vec<u8>, head: &Parts, body: &Bytes, peer: &Peer) {
     push(record, key::REMOTE_ADDR, peer.address.as_bytes());
     push(record, key::REMOTE_PORT, peer.port.as_bytes());
     write_server(record, head, peer);
-    write_headers(record, head, body);
+    write_headers(record, head, length);
 }
 
 /// SERVER_NAME and SERVER_PORT: what the client asked for, or the listener's own.
@@ -183,7 +182,7 @@ fn split_host(host: &str) -> (&str, &str) {
     }
 }
 
-fn write_headers(record: &mut Vec<u8>, head: &Parts, body: &Bytes) {
+fn write_headers(record: &mut Vec<u8>, head: &Parts, length: u64) {
     let chunked = head.headers.contains_key(TRANSFER_ENCODING);
     let all_once = head.headers.len() == head.headers.keys_len();
     if all_once {
@@ -201,7 +200,7 @@ fn write_headers(record: &mut Vec<u8>, head: &Parts, body: &Bytes) {
     }
     if chunked {
         // The app gets the body whole and decoded, so it is told its length.
-        push_header(record, CONTENT_LENGTH.as_str(), body.len().to_string().as_bytes());
+        push_header(record, CONTENT_LENGTH.as_str(), length.to_string().as_bytes());
     }
 }
 

@@ -1,14 +1,13 @@
 //! Step 2, the HTTP/1.1 door: hyper turns bytes into request heads and bodies, and replies back
 //! into bytes.
 
-use crate::admit::{self, BODY_MAX};
+use crate::admit;
+use crate::body::{self, Payload, Stop};
 use crate::drain::{Drain, FIRST_REQUEST};
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use crate::table;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, EXPECT};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -19,12 +18,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::now_ns;
-
-/// How long the body of a refused request is read on.
-const LINGER: Duration = Duration::from_secs(5);
 
 /// What all connections of a listener have in common: our own address, for requests without Host.
 pub struct Home {
@@ -124,50 +119,23 @@ async fn answer(
     peer: Arc<Peer>,
 ) -> Result<Response<ReplyBody>, hyper::Error> {
     let (head, body) = request.into_parts();
-    let body = if body.is_end_stream() {
-        Bytes::new()
+    if body::expects_too_much(&head) {
+        body::discard(body);
+        return Ok(Refusal::BadExpectation.response());
+    }
+    let payload = if body.is_end_stream() {
+        Payload::default()
     } else {
-        let declared = head.headers.get(CONTENT_LENGTH);
-        let declared = declared.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-        if declared.is_some_and(|length| length > BODY_MAX as u64) {
-            // A client that waits for `100 Continue` gets none and sends nothing.
-            if !head.headers.contains_key(EXPECT) {
-                discard(body);
-            }
-            return Ok(Refusal::BodyTooLarge.response());
-        }
-        match collect(body).await? {
-            Ok(body) => body,
-            Err(rest) => {
-                discard(rest);
-                return Ok(Refusal::BodyTooLarge.response());
-            }
+        // On the heap only while there is a body: what is kept for each connection stays small.
+        let options = table::with(|table| table.options);
+        match Box::pin(body::collect(&head, body, options)).await {
+            Ok(payload) => payload,
+            Err(Stop::Refused(refusal)) => return Ok(refusal.response()),
+            Err(Stop::Gone(error)) => return Err(error),
         }
     };
-    match admit::admit(&head, &body, &peer) {
+    match admit::admit(&head, payload, &peer) {
         Ok(ticket) => Ok(relay::reply(ticket).await),
         Err(refusal) => Ok(refusal.response()),
     }
-}
-
-/// The whole body, so that a slow uploader holds no slot; its rest when it is too long.
-async fn collect(mut body: Incoming) -> Result<Result<Bytes, Incoming>, hyper::Error> {
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            if whole.len() + data.len() > BODY_MAX {
-                return Ok(Err(body));
-            }
-            whole.extend_from_slice(&data);
-        }
-    }
-    Ok(Ok(whole.freeze()))
-}
-
-/// Reads on while the refusal goes out: many clients look for an answer only when they have sent
-/// all, and closing on what they still send would reset the connection under the answer.
-fn discard(mut body: Incoming) {
-    tokio::spawn(tokio::time::timeout(LINGER, async move {
-        while let Some(Ok(_)) = body.frame().await {}
-    }));
 }

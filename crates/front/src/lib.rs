@@ -1,6 +1,6 @@
 //! The front: client connections in, slots filled, replies relayed.
 //!
-//! Read in the order of a request: `accept`, `http` (bytes to a request head), `admit` (the head
+//! Read in the order of a request: `accept`, `http` (bytes to a request head), `body` (all of it), `admit` (the head
 //! into a slot, the slot into the queue), `shed` (what waits too long there), `relay` (the reply back
 //! to the client), `table` (whose slot is whose, freeing), `drain`.
 
@@ -8,16 +8,17 @@
 
 mod accept;
 mod admit;
+mod body;
 mod control;
 mod drain;
 mod exchange;
 mod http;
+mod lend;
 mod options;
 mod pace;
 mod refuse;
 mod relay;
 mod shed;
-#[allow(dead_code, reason = "who uses it comes next")]
 mod spool;
 mod table;
 mod thread;

@@ -3,12 +3,22 @@
 use crate::relay::ReplyBody;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::now_ns;
 
 /// A refusal the client gets instead of the app's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request body is longer than slots and chunks hold.
+    /// The request body is longer than `body_limit`.
     BodyTooLarge,
+    /// The client has paused within the body for longer than `body_timeout`.
+    BodyTooSlow,
+    /// The request body is not what its framing says.
+    BadBody,
+    /// The disk does not take the request body.
+    NotStored,
+    /// The client expects what is not known here.
+    BadExpectation,
     /// The request's head is longer than a chunk.
     HeadTooLarge,
     /// No slot, no chunk or no place in the queue.
@@ -25,16 +35,23 @@ impl Refusal {
     fn status(self) -> StatusCode {
         match self {
             Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Refusal::BadBody => StatusCode::BAD_REQUEST,
+            Refusal::BadExpectation => StatusCode::EXPECTATION_FAILED,
             Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::Overloaded | Refusal::WaitedTooLong => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
-            Refusal::BadReply => StatusCode::INTERNAL_SERVER_ERROR,
+            Refusal::BadReply | Refusal::NotStored => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     fn text(self) -> &'static str {
         match self {
             Refusal::BodyTooLarge => "The request body is too large.\n",
+            Refusal::BodyTooSlow => "The request body did not come in time.\n",
+            Refusal::BadBody => "The request body is not chunked as HTTP says.\n",
+            Refusal::NotStored => "The server could not store the request body.\n",
+            Refusal::BadExpectation => "No expectation but 100-continue can be met.\n",
             Refusal::HeadTooLarge => "The request's headers are too large.\n",
             Refusal::Overloaded => "Too many requests are waiting. Try again shortly.\n",
             Refusal::WaitedTooLong => {
@@ -56,7 +73,11 @@ impl Refusal {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // Part of the request was not read, so the connection cannot go on.
-            Refusal::BodyTooLarge => {
+            Refusal::BodyTooLarge
+            | Refusal::BodyTooSlow
+            | Refusal::BadBody
+            | Refusal::NotStored
+            | Refusal::BadExpectation => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}
@@ -68,4 +89,16 @@ impl Refusal {
 /// A line in the front's log.
 pub fn log(line: &str) {
     eprintln!("oribi: front: {line}");
+}
+
+/// A line in the front's log unless there was one like it within the last second: when a disk is
+/// full they are thousands.
+pub fn log_now_and_then(line: &str) {
+    const EVERY_NS: u64 = 1_000_000_000;
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = now_ns();
+    let next = NEXT.load(Relaxed);
+    if now >= next && NEXT.compare_exchange(next, now + EVERY_NS, Relaxed, Relaxed).is_ok() {
+        log(line);
+    }
 }

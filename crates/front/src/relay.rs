@@ -86,6 +86,7 @@ impl Stream {
     /// slot back as soon as the worker is through with it.
     fn read(&mut self, on_head: &mut dyn FnMut(&[u8])) -> Result<(), Malformed> {
         let Some(ticket) = &self.ticket else { return Ok(()) };
+        ticket.lend();
         let slot = ticket.slot;
         let state = table::with(|table| {
             let shared = &table.board().slots[slot as usize];

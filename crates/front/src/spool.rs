@@ -23,7 +23,7 @@ pub const PIECE: usize = 256 * 1024;
 /// Giving the blocks of a longer file back takes its time, so that is not done on a front thread.
 const LARGE: u64 = 4 << 20;
 /// `f_type` of a tmpfs, statfs(2).
-const TMPFS: i64 = 0x0102_1994;
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 /// What went wrong on disk: one line with the remedy.
 #[derive(Debug)]
@@ -124,6 +124,7 @@ impl Spool {
     }
 
     /// Reads `length` bytes, which must have been written, from `offset`.
+    #[allow(dead_code, reason = "replies will be read so")]
     pub fn read_at(&self, offset: u64, length: usize) -> Job<Bytes> {
         self.inner.run(move |file| {
             let mut bytes = vec![0; length];
@@ -184,7 +185,7 @@ pub fn check(directory: &'static Path) {
         let failed = Failed { directory, error };
         return log(&format!("bodies that do not fit into memory will be refused: {failed}"));
     }
-    if statfs(directory).is_ok_and(|info| i64::from(info.f_type) == TMPFS) {
+    if statfs(directory).is_ok_and(|info| info.f_type == TMPFS) {
         let directory = directory.display();
         log(&format!(
             "spool_dir {directory} is memory (tmpfs), so large bodies are no smaller there: let \

@@ -5,6 +5,7 @@
 
 use crate::Options;
 use crate::exchange::Exchange;
+use crate::lend::turn_away;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
@@ -145,6 +146,11 @@ impl Table {
         Some(chunks.split_off(kept))
     }
 
+    /// Chunks that are free.
+    pub fn chunks_left(&self) -> usize {
+        self.chunks.borrow().len()
+    }
+
     /// Frees a slot that is the front's again, and its chunks.
     pub fn free(&self, slot: u32) {
         let head = &self.board().slots[slot as usize];
@@ -194,6 +200,7 @@ impl Table {
             self.free(slot);
         } else {
             board.abandon(slot);
+            turn_away(self, slot);
         }
     }
 
@@ -228,8 +235,10 @@ impl Table {
         let head = &self.board().slots[slot as usize];
         let stale = head.incarnation.load(Relaxed) != self.board().header.incarnation.load(Relaxed);
         let unwanted = stale || head.cancelled.load(Relaxed) != 0;
-        if unwanted && head.word().state == State::Done {
-            self.free(slot);
+        match head.word().state {
+            State::Done if unwanted => self.free(slot),
+            _ if unwanted => turn_away(self, slot),
+            _ => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! A slot's request record as a Rack env: a copy of the template plus what varies.
 
 use crate::ruby;
-use crate::seat::RubySeat;
+use crate::seat::{self, RubySeat};
 use rb_sys::*;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::request::{KEYS, Key, Pairs};
 
@@ -54,4 +55,35 @@ fn input(this: &RubySeat) -> VALUE {
     this.seat.body_parts().for_each(|part| ruby::append(body, part));
     // SAFETY: StringIO.new(String).
     unsafe { rb_class_new_instance(1, &body, STRING_IO.load(Relaxed)) }
+}
+
+/// If the body is a file: asks for it, so that it is the `rack.input`; false when it cannot be had.
+/// May wait without the GVL, and run traps.
+pub fn fetch_file(object: VALUE, env: VALUE) -> bool {
+    if !seat::of(object).seat.body_spooled() {
+        return true;
+    }
+    let file = spooled_input(c"fetch", object);
+    if file == ruby::nil() {
+        return false;
+    }
+    seat::of(object).has_file = true;
+    ruby::store(env, RACK_INPUT.load(Relaxed), file);
+    true
+}
+
+/// Closes the file of the last request, whatever the app has done with it.
+pub fn close_file(object: VALUE) {
+    if std::mem::take(&mut seat::of(object).has_file) {
+        spooled_input(c"close", object);
+    }
+}
+
+/// Calls a function of lib/oribi/spooled_input.rb with the seat.
+fn spooled_input(name: &CStr, object: VALUE) -> VALUE {
+    // SAFETY: a module that lib/oribi/worker requires; the arguments are as many as it says.
+    unsafe {
+        let module = rb_path2class(c"Oribi::SpooledInput".as_ptr());
+        rb_funcallv(module, rb_intern(name.as_ptr()), 1, &object)
+    }
 }

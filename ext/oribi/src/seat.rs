@@ -15,6 +15,8 @@ pub struct RubySeat {
     pub seat: Seat,
     /// The env Hash that every request's env starts as a copy of.
     pub template: VALUE,
+    /// The Ruby object has the file that the last request's body lay in.
+    pub has_file: bool,
 }
 
 struct DataType(rb_data_type_t);
@@ -46,7 +48,7 @@ pub fn define(native: VALUE) -> VALUE {
     ruby::define_method(class, c"take", Method::M0(take));
     ruby::define_method(class, c"retire", Method::M0(retire));
     ruby::define_method(class, c"pass", Method::M2(pass));
-    ruby::define_method(class, c"body_spooled?", Method::M0(body_spooled));
+    ruby::define_method(class, c"cancelled?", Method::M0(cancelled));
     for (name, kind) in [(c"FILE", Kind::File), (c"HIJACK", Kind::Hijack), (c"BODY", Kind::Body)] {
         ruby::define_number(class, name, kind as i64);
     }
@@ -84,7 +86,8 @@ unsafe extern "C" fn seats(
         let class = rb_const_get(native, rb_intern(c"Seat".as_ptr()));
         for index in first..first + count {
             let seat = Seat::new(segment, fronts, crew.clone(), index, generation);
-            let data = Box::into_raw(Box::new(RubySeat { seat, template })).cast::<c_void>();
+            let data = Box::into_raw(Box::new(RubySeat { seat, template, has_file: false }))
+                .cast::<c_void>();
             rb_ary_push(list, rb_data_typed_object_wrap(class, data, &raw const TYPE.0));
         }
         list
@@ -93,6 +96,7 @@ unsafe extern "C" fn seats(
 
 /// `take -> env | nil`: waits for a request; nil when the seat is to be given up.
 unsafe extern "C" fn take(object: VALUE) -> VALUE {
+    env::close_file(object);
     loop {
         let this = of(object);
         match this.seat.turn() {
@@ -100,7 +104,9 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
             Next::Sleep => gvl::without(&this.seat, Seat::sleep, Seat::ring),
             Next::Request => {
                 let env = env::build(this);
-                if this.seat.begin() {
+                if !env::fetch_file(object, env) {
+                    of(object).seat.finish();
+                } else if of(object).seat.begin() {
                     return env;
                 }
             }
@@ -130,7 +136,7 @@ unsafe extern "C" fn pass(object: VALUE, kind: VALUE, fd: VALUE) -> VALUE {
     ruby::nil()
 }
 
-/// `body_spooled?`: whether the request's body is a file to ask the front for.
-unsafe extern "C" fn body_spooled(object: VALUE) -> VALUE {
-    ruby::boolean(of(object).seat.body_spooled())
+/// `cancelled?`: whether nobody wants the reply any more.
+unsafe extern "C" fn cancelled(object: VALUE) -> VALUE {
+    ruby::boolean(of(object).seat.cancelled())
 }

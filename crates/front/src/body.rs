@@ -1,0 +1,230 @@
+//! Step 2, its second half: the whole body of a request, before the request is queued, so that a
+//! slow uploader holds neither a slot nor a worker. Small bodies stay in memory, others go to disk.
+
+use crate::admit::BODY_MAX;
+use crate::refuse::{Refusal, log_now_and_then};
+use crate::spool::{Failed, Job, PIECE, Spool};
+use crate::{Options, table};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
+use std::error::Error;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::time::timeout;
+use wire::{CHUNK_BYTES, REQUEST_BYTES};
+
+/// How long the body of a refused request is read on.
+const LINGER: Duration = Duration::from_secs(5);
+/// Bytes of bodies that the front may have in memory; beyond that they go to disk at once.
+const BUDGET: usize = 64 << 20;
+
+/// Bytes of bodies that the front has in memory, those being written to disk included.
+static BUFFERED: AtomicUsize = AtomicUsize::new(0);
+
+/// A body that is all there.
+#[derive(Default)]
+pub struct Payload {
+    /// What lies in memory: all of it, or nothing.
+    pub bytes: Bytes,
+    /// All of it, if it lies on disk.
+    pub spool: Option<Spool>,
+    _held: Held,
+}
+
+impl Payload {
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.spool.as_ref().map_or(self.bytes.len() as u64, Spool::len)
+    }
+}
+
+/// Why there is no body.
+pub enum Stop {
+    /// The client is gone.
+    Gone(hyper::Error),
+    /// The client gets this answer, and the rest of its connection is not run.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+/// Reads the body to its end. Trailers are dropped. `100 Continue` goes out with the first look.
+pub async fn collect(
+    head: &Parts,
+    mut body: Incoming,
+    options: &'static Options,
+) -> Result<Payload, Stop> {
+    let refusal = match read(&mut body, options).await {
+        Ok(payload) => return Ok(payload),
+        Err(Stop::Refused(refusal)) => refusal,
+        Err(gone) => return Err(gone),
+    };
+    // A client that waits for `100 Continue` gets none and sends nothing.
+    let waits = head.headers.contains_key(EXPECT) && too_long(&body, options);
+    if !waits && matches!(refusal, Refusal::BodyTooLarge | Refusal::NotStored) {
+        discard(body);
+    }
+    Err(refusal.into())
+}
+
+/// True for an expectation that is not met here: RFC 9110, section 10.1.1.
+pub fn expects_too_much(head: &Parts) -> bool {
+    let met = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"100-continue");
+    head.headers.get_all(EXPECT).iter().any(|value| !met(value.as_bytes()))
+}
+
+fn too_long(body: &Incoming, options: &Options) -> bool {
+    body.size_hint().exact().is_some_and(|length| exceeds(length, options))
+}
+
+fn exceeds(length: u64, options: &Options) -> bool {
+    options.body_limit != 0 && length > options.body_limit
+}
+
+async fn read(body: &mut Incoming, options: &'static Options) -> Result<Payload, Stop> {
+    if too_long(body, options) {
+        return Err(Refusal::BodyTooLarge.into());
+    }
+    let mut collector = Collector::new(options);
+    if body.size_hint().exact().is_some_and(|length| length > BODY_MAX as u64) {
+        collector.use_disk();
+    }
+    loop {
+        let next = match options.body_timeout {
+            Duration::ZERO => body.frame().await,
+            pause => timeout(pause, body.frame()).await.map_err(|_| Refusal::BodyTooSlow)?,
+        };
+        match next {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => collector.take(data).await?,
+                Err(_trailers) => {}
+            },
+            Some(Err(error)) if malformed(&error) => return Err(Refusal::BadBody.into()),
+            Some(Err(error)) => return Err(Stop::Gone(error)),
+            None => return Ok(collector.finish().await?),
+        }
+    }
+}
+
+/// True for chunks that are none, false when the client has left.
+fn malformed(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| {
+        matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+    })
+}
+
+/// A body on its way in.
+struct Collector {
+    options: &'static Options,
+    length: u64,
+    /// All so far, or what is not yet on its way to disk.
+    gathered: BytesMut,
+    spool: Option<Spool>,
+    writing: Option<(Job<()>, usize)>,
+    held: Held,
+}
+
+impl Collector {
+    fn new(options: &'static Options) -> Collector {
+        let (gathered, held) = (BytesMut::new(), Held::default());
+        Collector { options, length: 0, gathered, spool: None, writing: None, held }
+    }
+
+    fn use_disk(&mut self) {
+        self.spool.get_or_insert_with(|| Spool::new(&self.options.spool_dir));
+    }
+
+    async fn take(&mut self, data: Bytes) -> Result<(), Refusal> {
+        self.length += data.len() as u64;
+        if exceeds(self.length, self.options) {
+            return Err(Refusal::BodyTooLarge);
+        }
+        let tight = self.held.add(data.len());
+        if tight || self.length > BODY_MAX as u64 {
+            self.use_disk();
+        }
+        if self.spool.is_some() && self.gathered.is_empty() && data.len() >= PIECE {
+            return self.write(data).await;
+        }
+        self.gathered.extend_from_slice(&data);
+        if self.spool.is_some() && (tight || self.gathered.len() >= PIECE) {
+            let piece = std::mem::take(&mut self.gathered);
+            self.write(piece.freeze()).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a write; the client's next bytes are read meanwhile.
+    async fn write(&mut self, piece: Bytes) -> Result<(), Refusal> {
+        self.written().await?;
+        let length = piece.len();
+        self.writing = self.spool.as_mut().map(|spool| (spool.append(piece), length));
+        Ok(())
+    }
+
+    async fn written(&mut self) -> Result<(), Refusal> {
+        let Some((job, length)) = self.writing.take() else { return Ok(()) };
+        let written = job.await;
+        self.held.remove(length);
+        written.map_err(|failed| not_stored(&failed))
+    }
+
+    async fn finish(mut self) -> Result<Payload, Refusal> {
+        let parts = self.gathered.len().div_ceil(CHUNK_BYTES);
+        if self.gathered.len() > REQUEST_BYTES / 2 && table::with(|t| t.chunks_left() <= parts) {
+            self.use_disk();
+        }
+        if self.spool.is_some() {
+            let rest = std::mem::take(&mut self.gathered);
+            if !rest.is_empty() {
+                self.write(rest.freeze()).await?;
+            }
+            self.written().await?;
+        }
+        let bytes = self.gathered.freeze();
+        Ok(Payload { bytes, spool: self.spool, _held: self.held })
+    }
+}
+
+fn not_stored(failed: &Failed) -> Refusal {
+    log_now_and_then(&format!("a request body was refused: {failed}"));
+    Refusal::NotStored
+}
+
+/// Reads on while the refusal goes out: many clients look for an answer only when they have sent
+/// all, and closing on what they still send would reset the connection under the answer.
+pub fn discard(mut body: Incoming) {
+    tokio::spawn(timeout(LINGER, async move { while let Some(Ok(_)) = body.frame().await {} }));
+}
+
+/// A body's part of `BUFFERED`.
+#[derive(Default)]
+struct Held(usize);
+
+impl Held {
+    /// True when there is more in memory than there should be.
+    fn add(&mut self, bytes: usize) -> bool {
+        self.0 += bytes;
+        BUFFERED.fetch_add(bytes, Relaxed) + bytes > BUDGET
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.0 -= bytes;
+        BUFFERED.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.remove(self.0);
+    }
+}
