@@ -98,13 +98,13 @@ class EnvTest < Helper::Case
     client = connect
     assert_env(client, client.get("http://other:81/env?q"),
                { "SERVER_NAME" => "other", "SERVER_PORT" => "81", "QUERY_STRING" => "q",
-                 "REQUEST_URI" => "http://other:81/env?q" })
+                 "HTTP_HOST" => "other:81", "REQUEST_URI" => "http://other:81/env?q" })
   end
 
   def test_options_for_the_server_as_a_whole
     client = connect
     assert_env(client, client.ask("OPTIONS *"),
-               { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => "*", "REQUEST_URI" => "*" })
+               { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => "", "REQUEST_URI" => "*" })
   end
 
   def test_headers_that_come_twice_are_joined

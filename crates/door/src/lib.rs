@@ -3,4 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fault;
+pub mod host;
+pub mod http;
 pub mod proxy;
+pub mod scan;
+
+pub use fault::Fault;

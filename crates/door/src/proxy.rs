@@ -255,7 +255,7 @@ mod tests {
     fn anything() -> impl Strategy<Value = Vec<u8>> {
         let noise = prop::collection::vec(any::<u8>(), 0..64);
         let blocks = (any::<u8>(), any::<u8>(), noise.clone())
-            .prop_map(|(command, kind, payload)| block(0x20 | command % 3, kind, &payload));
+            .prop_map(|(command, kind, payload)| block(0x20 | (command % 3), kind, &payload));
         let lines = "PROXY (TCP4|TCP6|UNKNOWN)( [0-9.:]{0,9}){0,6}\r?\n?[a-z]{0,120}"
             .prop_map(String::into_bytes);
         prop_oneof![noise, blocks, lines]

@@ -5,6 +5,7 @@ use crate::http::Peer;
 use crate::refuse::Refusal;
 use crate::spool::Spool;
 use crate::table::{self, Table};
+use door::host::Authority;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
@@ -50,12 +51,17 @@ thread_local! {
     static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Fills a slot and puts it into the queue.
-pub fn admit(head: &Parts, body: Payload, peer: &Peer) -> Result<Ticket, Refusal> {
+/// Fills a slot and puts it into the queue. `asked` is whom the request is addressed to.
+pub fn admit(
+    head: &Parts,
+    asked: Option<Authority>,
+    body: Payload,
+    peer: &Peer,
+) -> Result<Ticket, Refusal> {
     let head_ns = now_ns();
     RECORD.with_borrow_mut(|record| {
         record.clear();
-        write_record(record, head, body.len(), peer);
+        write_record(record, head, asked, body.len(), peer);
         if record.len() > RECORD_MAX {
             return Err(Refusal::HeadTooLarge);
         }
@@ -133,11 +139,19 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), R
 
 /// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
 /// http, an empty SCRIPT_NAME, an empty QUERY_STRING.
-fn write_record(record: &mut Vec<u8>, head: &Parts, length: u64, peer: &Peer) {
+fn write_record(
+    record: &mut Vec<u8>,
+    head: &Parts,
+    asked: Option<Authority>,
+    length: u64,
+    peer: &Peer,
+) {
     if head.method != Method::GET {
         push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
     }
-    push(record, key::PATH_INFO, head.uri.path().as_bytes());
+    // `OPTIONS *` asks about no path; Rack 2 takes nothing but "/..." and "".
+    let path = if head.uri.path() == "*" { "" } else { head.uri.path() };
+    push(record, key::PATH_INFO, path.as_bytes());
     match head.uri.query() {
         Some(query) if !query.is_empty() => push(record, key::QUERY_STRING, query.as_bytes()),
         _ => {}
@@ -154,43 +168,39 @@ fn write_record(record: &mut Vec<u8>, head: &Parts, length: u64, peer: &Peer) {
     }
     push(record, key::REMOTE_ADDR, peer.address.as_bytes());
     push(record, key::REMOTE_PORT, peer.port.as_bytes());
-    write_server(record, head, peer);
-    write_headers(record, head, length);
+    write_server(record, asked, peer);
+    write_headers(record, head, asked, length);
 }
 
 /// SERVER_NAME and SERVER_PORT: what the client asked for, or the listener's own.
-fn write_server(record: &mut Vec<u8>, head: &Parts, peer: &Peer) {
-    let asked = match head.uri.authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
-    };
+fn write_server(record: &mut Vec<u8>, asked: Option<Authority>, peer: &Peer) {
     let (name, port) = match asked {
-        Some(host) if !host.is_empty() => split_host(host),
-        _ => (peer.home.name.as_str(), peer.home.port.as_str()),
+        Some(asked) => (asked.host, asked.port.unwrap_or("80")),
+        None => (peer.home.name.as_str(), peer.home.port.as_str()),
     };
     push(record, key::SERVER_NAME, name.as_bytes());
     push(record, key::SERVER_PORT, port.as_bytes());
 }
 
-/// Host and port of an authority (RFC 3986, section 3.2.2); 80 where it names no port.
-fn split_host(host: &str) -> (&str, &str) {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit()) => {
-            (name, port)
-        }
-        _ => (host, "80"),
-    }
-}
-
-fn write_headers(record: &mut Vec<u8>, head: &Parts, length: u64) {
+fn write_headers(record: &mut Vec<u8>, head: &Parts, asked: Option<Authority>, length: u64) {
     let chunked = head.headers.contains_key(TRANSFER_ENCODING);
+    let absolute = head.uri.authority().is_some();
+    let passes = |name: &HeaderName| match *name {
+        HOST => !absolute,
+        TRANSFER_ENCODING | CONTENT_LENGTH => !chunked,
+        _ => is_for_apps(name.as_str()),
+    };
+    if let (true, Some(asked)) = (absolute, asked) {
+        // RFC 9112, section 3.2.2: Host is ignored.
+        push_header(record, HOST.as_str(), asked.text.as_bytes());
+    }
     let all_once = head.headers.len() == head.headers.keys_len();
     if all_once {
-        for (name, value) in head.headers.iter().filter(|(name, _)| passes(name, chunked)) {
+        for (name, value) in head.headers.iter().filter(|(name, _)| passes(name)) {
             push_header(record, name.as_str(), value.as_bytes());
         }
     } else {
-        for name in head.headers.keys().filter(|name| passes(name, chunked)) {
+        for name in head.headers.keys().filter(|name| passes(name)) {
             // RFC 9110, section 5.3; RFC 6265, section 5.4 for cookies.
             let separator: &[u8] = if *name == COOKIE { b"; " } else { b", " };
             let values: Vec<&[u8]> =
@@ -206,20 +216,6 @@ fn write_headers(record: &mut Vec<u8>, head: &Parts, length: u64) {
 
 /// Headers the app gets. `Proxy` would become HTTP_PROXY, which programs obey; an underscore would
 /// make a name pass as its dashed twin.
-fn passes(name: &HeaderName, chunked: bool) -> bool {
-    let framing = chunked && (name == TRANSFER_ENCODING || name == CONTENT_LENGTH);
-    !framing && name.as_str() != "proxy" && !name.as_str().contains('_')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_host;
-
-    #[test]
-    fn hosts_are_split_at_their_port() {
-        assert_eq!(split_host("example.org:8080"), ("example.org", "8080"));
-        assert_eq!(split_host("example.org"), ("example.org", "80"));
-        assert_eq!(split_host("[::1]:9292"), ("[::1]", "9292"));
-        assert_eq!(split_host("[::1]"), ("[::1]", "80"));
-    }
+fn is_for_apps(name: &str) -> bool {
+    name != "proxy" && !name.contains('_')
 }

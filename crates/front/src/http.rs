@@ -6,6 +6,7 @@ use crate::body::{self, Payload, Stop};
 use crate::drain::{Drain, FIRST_REQUEST};
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
+use crate::rules::{self, Watch, Watched};
 use crate::table;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -16,7 +17,6 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::now_ns;
@@ -51,8 +51,8 @@ pub struct Peer {
     pub home: Arc<Home>,
     /// When the connection was accepted.
     pub accepted_ns: u64,
-    /// Whether it has sent a request.
-    used: AtomicBool,
+    /// How many requests it has sent, and what is wrong with its bytes.
+    pub watch: Watch,
 }
 
 impl Peer {
@@ -65,7 +65,7 @@ impl Peer {
     /// A client over a unix socket, which has neither address nor port.
     pub fn unix(home: Arc<Home>) -> Peer {
         let (address, port) = (String::new(), String::new());
-        Peer { address, port, home, accepted_ns: now_ns(), used: AtomicBool::new(false) }
+        Peer { address, port, home, accepted_ns: now_ns(), watch: Watch::default() }
     }
 }
 
@@ -75,10 +75,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let owner = peer.clone();
-    let service = service_fn(move |request| {
-        owner.used.store(true, Relaxed);
-        answer(request, owner.clone())
-    });
+    let service = service_fn(move |request| answer(request, owner.clone(), owner.watch.next()));
+    let stream = Watched::new(stream, peer.clone());
     // Head and body in one buffer and one write. Not `pipeline_flush`, which does the same and more:
     // it holds answers back while bytes of the next request, be it a stray line end, lie there.
     let mut connection =
@@ -98,10 +96,10 @@ where
     if finished.await {
         return;
     }
-    if !peer.used.load(Relaxed) {
+    if peer.watch.requests() == 0 {
         // The first request may be on its way; it is still answered.
         let first = poll_fn(|context| match connection.as_mut().poll(context) {
-            Poll::Pending if !peer.used.load(Relaxed) => Poll::Pending,
+            Poll::Pending if peer.watch.requests() == 0 => Poll::Pending,
             polled => Poll::Ready(polled.is_ready()),
         });
         if tokio::time::timeout(FIRST_REQUEST, first).await == Ok(true) {
@@ -117,8 +115,16 @@ where
 async fn answer(
     request: Request<Incoming>,
     peer: Arc<Peer>,
+    number: u64,
 ) -> Result<Response<ReplyBody>, hyper::Error> {
     let (head, body) = request.into_parts();
+    let asked = match rules::judge(&head, &peer, number) {
+        Ok(asked) => asked,
+        Err(fault) => {
+            body::discard(body);
+            return Ok(Refusal::Fault(fault).response());
+        }
+    };
     if body::expects_too_much(&head) {
         body::discard(body);
         return Ok(Refusal::BadExpectation.response());
@@ -134,7 +140,11 @@ async fn answer(
             Err(Stop::Gone(error)) => return Err(error),
         }
     };
-    match admit::admit(&head, payload, &peer) {
+    // A chunked body has line ends of its own.
+    if let Err(fault) = peer.watch.check(number) {
+        return Ok(Refusal::Fault(fault).response());
+    }
+    match admit::admit(&head, asked, payload, &peer) {
         Ok(ticket) => Ok(relay::reply(ticket).await),
         Err(refusal) => Ok(refusal.response()),
     }

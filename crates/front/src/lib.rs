@@ -18,6 +18,7 @@ mod options;
 mod pace;
 mod refuse;
 mod relay;
+mod rules;
 mod shed;
 mod spool;
 mod table;

@@ -1,6 +1,7 @@
 //! Answers of the front's own: what it refuses, and why, in one line of plain text.
 
 use crate::relay::ReplyBody;
+use door::Fault;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,6 +10,8 @@ use wire::now_ns;
 /// A refusal the client gets instead of the app's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// The request breaks a rule of HTTP.
+    Fault(Fault),
     /// The request body is longer than `body_limit`.
     BodyTooLarge,
     /// The client has paused within the body for longer than `body_timeout`.
@@ -34,6 +37,9 @@ pub enum Refusal {
 impl Refusal {
     fn status(self) -> StatusCode {
         match self {
+            Refusal::Fault(fault) => {
+                StatusCode::from_u16(fault.status()).unwrap_or(StatusCode::BAD_REQUEST)
+            }
             Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Refusal::BadBody => StatusCode::BAD_REQUEST,
@@ -47,6 +53,7 @@ impl Refusal {
 
     fn text(self) -> &'static str {
         match self {
+            Refusal::Fault(fault) => fault.text(),
             Refusal::BodyTooLarge => "The request body is too large.\n",
             Refusal::BodyTooSlow => "The request body did not come in time.\n",
             Refusal::BadBody => "The request body is not chunked as HTTP says.\n",
@@ -73,7 +80,8 @@ impl Refusal {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // Part of the request was not read, so the connection cannot go on.
-            Refusal::BodyTooLarge
+            Refusal::Fault(_)
+            | Refusal::BodyTooLarge
             | Refusal::BodyTooSlow
             | Refusal::BadBody
             | Refusal::NotStored

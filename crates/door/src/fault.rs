@@ -1,0 +1,67 @@
+//! Why a request is refused.
+
+/// What is wrong with a request. Nothing of its connection is run after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A line of the head, or of the chunked body, ends in a line feed alone.
+    BareLineFeed,
+    /// More than one Content-Length.
+    Lengths,
+    /// Content-Length is no decimal number of bytes.
+    BadLength,
+    /// Content-Length beside Transfer-Encoding.
+    LengthAndCoding,
+    /// A Transfer-Encoding other than one `chunked`.
+    BadCoding,
+    /// Transfer-Encoding in HTTP/1.0, which has none.
+    CodingTooNew,
+    /// A chunk that is malformed.
+    BadChunk,
+    /// HTTP/1.1 without Host.
+    NoHost,
+    /// More than one Host.
+    Hosts,
+    /// A Host that is no host and port.
+    BadHost,
+    /// A target of another form than its method allows, or of another scheme than HTTP's.
+    BadTarget,
+    /// A target with a fragment.
+    Fragment,
+    /// An encoded NUL in the path.
+    Nul,
+    /// CONNECT: this is no proxy.
+    Connect,
+}
+
+impl Fault {
+    /// The status of the refusal.
+    pub fn status(self) -> u16 {
+        match self {
+            // RFC 9110, section 15.6.2: a method that no resource here supports.
+            Fault::Connect => 501,
+            _ => 400,
+        }
+    }
+
+    /// One sentence for the client.
+    pub fn text(self) -> &'static str {
+        match self {
+            Fault::BareLineFeed => "A line ends in LF alone: lines end in CR LF.\n",
+            Fault::Lengths => "There is more than one Content-Length: send one.\n",
+            Fault::BadLength => "The Content-Length is not a number of bytes.\n",
+            Fault::LengthAndCoding => {
+                "There is a Content-Length beside a Transfer-Encoding: send one of them.\n"
+            }
+            Fault::BadCoding => "The only Transfer-Encoding taken is one \"chunked\".\n",
+            Fault::CodingTooNew => "HTTP/1.0 has no Transfer-Encoding: send a Content-Length.\n",
+            Fault::BadChunk => "The chunked body is malformed.\n",
+            Fault::NoHost => "The Host is missing: HTTP/1.1 requires one.\n",
+            Fault::Hosts => "There is more than one Host: send one.\n",
+            Fault::BadHost => "The Host is not a host name or address with an optional port.\n",
+            Fault::BadTarget => "The request target is of a form that its method does not allow.\n",
+            Fault::Fragment => "The request target has a fragment: leave out # and what follows.\n",
+            Fault::Nul => "The path contains NUL.\n",
+            Fault::Connect => "CONNECT is not supported: this is no proxy.\n",
+        }
+    }
+}
