@@ -16,9 +16,7 @@ module Oribi
       mine, theirs = UNIXSocket.pair
       seat.pass(Native::Seat::BODY, theirs.fileno)
       theirs.close
-      until mine.wait_readable(PATIENCE)
-        return if seat.cancelled?
-      end
+      (return if seat.cancelled?) until mine.wait_readable(PATIENCE)
       file = mine.recv_io(File, "rb")
       seat.instance_variable_set(:@spooled_input, file)
     rescue SystemCallError, SocketError, IOError => error

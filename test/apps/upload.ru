@@ -12,7 +12,8 @@ end
 def pieces(env, input)
   digest = Digest::SHA256.new
   length = 0
-  while (piece = input.read(65_536))
+  piece = +""
+  while input.read(65_536, piece)
     digest << piece
     length += piece.bytesize
   end
@@ -57,9 +58,14 @@ run(lambda do |env|
            input.rewind if input.respond_to?(:rewind)
            digest(env, first == input.read ? first : "")
          when "/ignore" then "ignored"
-         when "/gate"
-           File.read("gate")
-           digest(env, input.read)
+         when "/die-once"
+           body = input.read
+           unless File.exist?("died")
+             File.write("died", "")
+             Process.kill("KILL", Process.pid)
+             sleep
+           end
+           digest(env, body)
          else "#{Process.pid} #{env['REQUEST_METHOD']} #{env['PATH_INFO']}"
          end
   File.write("called", "#{env['REQUEST_METHOD']} #{env['PATH_INFO']}\n", mode: "a")

@@ -94,8 +94,10 @@ async fn read(body: &mut Incoming, options: &'static Options) -> Result<Payload,
         return Err(Refusal::BodyTooLarge.into());
     }
     let mut collector = Collector::new(options);
-    if body.size_hint().exact().is_some_and(|length| length > BODY_MAX as u64) {
-        collector.use_disk();
+    match body.size_hint().exact() {
+        Some(length) if length > BODY_MAX as u64 => collector.use_disk(),
+        Some(length) => collector.gathered.reserve(length as usize),
+        None => {}
     }
     loop {
         let next = match options.body_timeout {
