@@ -24,7 +24,10 @@ const RECORD_MAX: usize = CHUNK_BYTES;
 pub struct Ticket {
     /// Its slot.
     pub slot: u32,
-    position: u64,
+    /// Its place in the queue.
+    pub position: u64,
+    /// False: whatever the reply's headers say, it has no body (HEAD).
+    pub wants_body: bool,
     settled: bool,
     /// Its body, if that lies on disk; gone with the ticket.
     pub spool: Option<Spool>,
@@ -81,7 +84,8 @@ pub fn admit(
                 Ok(position) => {
                     table.board().ring_one();
                     table.count_put();
-                    Ok(Ticket { slot, position, settled: false, spool: body.spool })
+                    let wants_body = head.method != Method::HEAD;
+                    Ok(Ticket { slot, position, wants_body, settled: false, spool: body.spool })
                 }
                 Err(refusal) => {
                     table.free(slot);

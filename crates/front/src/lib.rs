@@ -1,26 +1,31 @@
 //! The front: client connections in, slots filled, replies relayed.
 //!
-//! Read in the order of a request: `accept`, `http` (bytes to a request head), `body` (all of it), `admit` (the head
-//! into a slot, the slot into the queue), `shed` (what waits too long there), `relay` (the reply back
-//! to the client), `table` (whose slot is whose, freeing), `drain`.
+//! Read in the order of a request: `accept`, `http` (bytes to a request head), `body` (all of it),
+//! `admit` (the head into a slot, the slot into the queue), `shed` (what waits too long there),
+//! `relay` and `stream` (the reply back to the client), `file` (a reply that is one), `pump` (what
+//! clients that lag have not taken), `table` (whose slot is whose, freeing), `drain`.
 
 #![forbid(unsafe_code)]
 
 mod accept;
 mod admit;
 mod body;
+mod buffers;
 mod control;
 mod drain;
 mod exchange;
+mod file;
 mod http;
 mod lend;
 mod options;
 mod pace;
+mod pump;
 mod refuse;
 mod relay;
 mod rules;
 mod shed;
 mod spool;
+mod stream;
 mod table;
 mod thread;
 

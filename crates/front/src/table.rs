@@ -173,6 +173,11 @@ impl Table {
         waited
     }
 
+    /// Whoever waits for `slot` waits no more.
+    pub fn stop_waiting(&self, slot: u32) -> Option<Waker> {
+        self.waiting.borrow_mut()[slot as usize - self.slots.start].take()
+    }
+
     /// Cancels what waits in the queue since longer than `timeout` and wakes who waits for it, who
     /// then finds the slot FILLING; returns how many there were.
     pub fn shed(&self, timeout: Duration) -> u64 {

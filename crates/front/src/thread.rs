@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::shed::Shedder;
 use crate::table::{self, Table};
-use crate::{Options, Setup, control, spool};
+use crate::{Options, Setup, control, pump, spool};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +87,7 @@ async fn tick(queue_timeout: Duration) {
             busy.notified().await;
         }
         tokio::time::sleep(NUDGE).await;
+        pump::look();
         table::with(|table| {
             shedder.look(table);
             table.nudge(NUDGE);

@@ -100,12 +100,17 @@ impl Segment {
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
-    fn copy_out(&self, offset: usize, into: &mut [u8]) {
-        let length = into.len();
+    fn append_out(&self, offset: usize, length: usize, into: &mut Vec<u8>) {
         let from = self.at(offset, length);
-        // SAFETY: as in `copy_in`. Another process may write meanwhile; the copy is then any
+        into.reserve(length);
+        let (end, to) = (into.len(), into.spare_capacity_mut().as_mut_ptr());
+        // SAFETY: as in `copy_in`, and `reserve` has made room behind the end for so many bytes,
+        // which the copy initialises. Another process may write meanwhile; the copy is then any
         // bytes, which callers treat as hostile input anyway.
-        unsafe { from.copy_to_nonoverlapping(NonNull::from(into).cast(), length) }
+        unsafe {
+            from.as_ptr().copy_to_nonoverlapping(to.cast(), length);
+            into.set_len(end + length);
+        }
     }
 
     fn view(&self, offset: usize, length: usize) -> &[u8] {
@@ -179,15 +184,15 @@ impl Segment {
         self.copy_in(window, rest);
     }
 
-    /// Front: copies out of the reply window from stream position `at`, wrapping.
-    pub fn read_reply(&self, slot: u32, at: u32, into: &mut [u8]) {
-        Segment::check(0, into.len(), REPLY_BYTES);
+    /// Front: copies `length` bytes of the reply window from stream position `at`, wrapping, to the
+    /// end of `into`.
+    pub fn append_reply(&self, slot: u32, at: u32, length: usize, into: &mut Vec<u8>) {
+        Segment::check(0, length, REPLY_BYTES);
         let window = Segment::slot_offset(slot) + REQUEST_BYTES;
         let from = at as usize % REPLY_BYTES;
-        let middle = into.len().min(REPLY_BYTES - from);
-        let (first, rest) = into.split_at_mut(middle);
-        self.copy_out(window + from, first);
-        self.copy_out(window, rest);
+        let first = length.min(REPLY_BYTES - from);
+        self.append_out(window + from, first, into);
+        self.append_out(window, length - first, into);
     }
 }
 

@@ -61,12 +61,12 @@ fn the_reply_window_wraps() {
     let bytes: Vec<u8> = (0..REPLY_BYTES).map(|i| i as u8).collect();
     for at in [0, 1, REPLY_BYTES as u32 - 1, REPLY_BYTES as u32, u32::MAX - 5] {
         segment.write_reply(3, at, &bytes);
-        let mut read = vec![0; REPLY_BYTES];
-        segment.read_reply(3, at, &mut read);
+        let mut read = Vec::new();
+        segment.append_reply(3, at, REPLY_BYTES, &mut read);
         assert!(read == bytes, "at {at}");
-        let mut part = [0; 2];
-        segment.read_reply(3, at.wrapping_add(100), &mut part);
-        assert_eq!(part, [100, 101], "at {at}");
+        let mut part = vec![7];
+        segment.append_reply(3, at.wrapping_add(100), 2, &mut part);
+        assert_eq!(part, [7, 100, 101], "at {at}");
     }
     let head = &segment.board().slots[3];
     head.read.store(u32::MAX - 9, Relaxed);
@@ -85,8 +85,8 @@ fn neighbours_are_left_alone() {
     }
     segment.board().slots[1].head_len.store(REQUEST_BYTES as u32, Relaxed);
     assert!(segment.record(1).iter().all(|byte| *byte == 0));
-    let mut reply = vec![1; REPLY_BYTES];
-    segment.read_reply(1, 0, &mut reply);
+    let mut reply = Vec::new();
+    segment.append_reply(1, 0, REPLY_BYTES, &mut reply);
     assert!(reply.iter().all(|byte| *byte == 0));
     assert!(segment.board().slots.iter().all(|slot| slot.word().state == State::Free));
 }

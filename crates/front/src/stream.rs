@@ -1,0 +1,300 @@
+//! A reply that is not whole at the first look: frames out of the slot's window, and what was read
+//! of them and not sent yet.
+
+use crate::admit::Ticket;
+use crate::buffers;
+use crate::file::FilePart;
+use crate::pump::Pumped;
+use crate::refuse::log;
+use crate::table;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use wire::exchange::Kind;
+use wire::frame::{Decoder, Event, Malformed};
+use wire::sync::Ordering::*;
+use wire::{REPLY_BYTES, State};
+
+/// The reply ended before it was whole; hyper cuts the connection, so that the client sees it.
+#[derive(Debug)]
+pub struct CutShort;
+
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the worker's reply was cut short")
+    }
+}
+
+impl std::error::Error for CutShort {}
+
+/// Most bytes taken out of a window at a time: the worker goes on meanwhile. More than an answer of
+/// 64 KiB with its head, so that one is whole at the first look.
+const LOOK: u32 = 128 * 1024;
+
+/// A reply being read from its slot.
+pub struct Stream {
+    /// None once the slot was given back.
+    pub(crate) ticket: Option<Ticket>,
+    decoder: Decoder,
+    /// Read and not sent yet.
+    pub(crate) ready: VecDeque<Bytes>,
+    /// The file that is the body.
+    pub(crate) file: Option<FilePart>,
+    /// The app's Content-Length, where the reply has a body to be held to it.
+    pub(crate) declared: Option<u64>,
+    /// Bytes of the body read so far.
+    pub(crate) length: u64,
+    pub(crate) ended: bool,
+    /// It ends before it is whole.
+    pub(crate) cut: bool,
+    /// It waited in the queue for too long; no worker has seen it.
+    pub(crate) shed: bool,
+    /// hyper has had a turn to send what came before the cut.
+    flushed: bool,
+    /// `poll_part` has said Pending and not been called since.
+    pending: bool,
+    /// hyper has asked since the pump last looked.
+    pub(crate) asked: bool,
+    /// How often the pump saw that the client does not keep up.
+    pub(crate) lag: u32,
+    pub(crate) pumped: Option<Pumped>,
+}
+
+impl Stream {
+    /// Nothing read yet.
+    pub fn new(ticket: Ticket) -> Stream {
+        Stream {
+            ticket: Some(ticket),
+            decoder: Decoder::default(),
+            ready: VecDeque::new(),
+            file: None,
+            declared: None,
+            length: 0,
+            ended: false,
+            cut: false,
+            shed: false,
+            flushed: false,
+            pending: false,
+            asked: false,
+            lag: 0,
+            pumped: None,
+        }
+    }
+
+    /// Reads what the worker has published, `LOOK` bytes at most; calls `on_head` with the head
+    /// when it comes. Gives the slot back as soon as all of it was read. True if more is there.
+    pub fn read(&mut self, on_head: &mut dyn FnMut(&[u8])) -> Result<bool, Malformed> {
+        let Some(ticket) = &self.ticket else { return Ok(false) };
+        ticket.lend();
+        let slot = ticket.slot;
+        let position = ticket.position;
+        let mut passed =
+            || table::with(|table| table.exchange.borrow_mut().fetch(slot, position, Kind::File));
+        let (state, more) = table::with(|table| {
+            let shared = &table.board().slots[slot as usize];
+            // The state first: what is written before DONE is then surely seen.
+            let state = shared.word().state;
+            let read = shared.read.load(Relaxed);
+            // A worker may have written anything here; more than a window is never read.
+            let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
+            let length = there.min(LOOK);
+            let mut look = Look { on_head, passed: &mut passed };
+            if length > buffers::SMALL {
+                let window = buffers::fill(length as usize, |buffer| {
+                    table.segment.append_reply(slot, read, length as usize, buffer);
+                });
+                shared.consumed(length);
+                self.decode(&window, |part| window.slice_ref(part), &mut look)?;
+            } else if length > 0 {
+                buffers::briefly(|buffer| {
+                    table.segment.append_reply(slot, read, length as usize, buffer);
+                    shared.consumed(length);
+                    self.decode(buffer, Bytes::copy_from_slice, &mut look)
+                })?;
+            }
+            Ok((state, there > length))
+        })?;
+        let done = matches!(state, State::Done | State::Filling) && !more;
+        if (done || self.ended)
+            && let Some(ticket) = self.ticket.take()
+        {
+            // Not quite through: it is freed when its worker is.
+            if done {
+                ticket.settle();
+            }
+            self.shed = state == State::Filling;
+            self.cut |= !self.ended;
+            self.check_end();
+        }
+        Ok(more)
+    }
+
+    fn decode(
+        &mut self,
+        mut input: &[u8],
+        keep: impl Fn(&[u8]) -> Bytes,
+        look: &mut Look<'_>,
+    ) -> Result<(), Malformed> {
+        while let Some(event) = self.decoder.next(&mut input)? {
+            match event {
+                Event::End if self.file.is_some() => {}
+                _ if self.ended => return Err(Malformed),
+                Event::Head(head) => (look.on_head)(head),
+                Event::Body(part) => {
+                    self.length += part.len() as u64;
+                    self.ready.push_back(keep(part));
+                }
+                Event::End => self.ended = true,
+                Event::File { offset, length } if self.length == 0 => {
+                    let file: File = (look.passed)().ok_or(Malformed)?.into();
+                    (self.length, self.ended) = (length, true);
+                    self.file = Some(FilePart::new(file, offset, length));
+                }
+                Event::File { .. } | Event::Hijack | Event::Interim(_) => return Err(Malformed),
+            }
+        }
+        Ok(())
+    }
+
+    /// A stream that is shorter than was declared must not look whole.
+    fn check_end(&mut self) {
+        if self.ended && self.declared.is_some_and(|declared| self.length < declared) {
+            self.cut = true;
+            wrong_length(self.length);
+        }
+    }
+
+    /// What goes beyond the declared length is not sent, and the connection ends there.
+    pub(crate) fn check_excess(&mut self) {
+        let Some(declared) = self.declared else { return };
+        if self.length <= declared || self.cut {
+            return;
+        }
+        let mut excess = self.length - declared;
+        while let Some(last) = self.ready.back_mut()
+            && excess > 0
+        {
+            let dropped = excess.min(last.len() as u64);
+            excess -= dropped;
+            last.truncate(last.len() - dropped as usize);
+            if last.is_empty() {
+                self.ready.pop_back();
+            }
+        }
+        self.cut = true;
+        // The worker is told by the ticket's end that nobody wants the rest.
+        self.ticket = None;
+        wrong_length(self.length);
+    }
+
+    /// True: was waiting already, and nothing has woken it.
+    pub fn wait(&self, context: &Context<'_>) -> bool {
+        match &self.ticket {
+            Some(ticket) => table::with(|table| table.wait(ticket.slot, context.waker())),
+            None => false,
+        }
+    }
+
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+        self.asked = true;
+        if self.pumped.is_some() {
+            return self.poll_pumped(context);
+        }
+        if let Some(part) = self.ready.pop_front() {
+            return Poll::Ready(Some(Ok(part)));
+        }
+        // Announced before looking, so that nothing that comes in between is missed.
+        let asked_again = self.wait(context) && self.pending;
+        self.pending = false;
+        if self.read_on().is_err() {
+            return Poll::Ready(Some(Err(CutShort)));
+        }
+        if asked_again && self.ended {
+            // hyper 1.12 asks twice in one go, and if a body ends the second time it forgets to
+            // look for a request that it has read already.
+            context.waker().wake_by_ref();
+        }
+        self.pending = self.ready.is_empty() && !self.is_over();
+        match self.ready.pop_front() {
+            Some(part) => Poll::Ready(Some(Ok(part))),
+            None if self.is_over() => self.poll_end(context),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Reads on behind the head, until there is something of the body or nothing more to read.
+    pub(crate) fn read_on(&mut self) -> Result<(), Malformed> {
+        let mut second_head = false;
+        while self.ready.is_empty() && self.read(&mut |_| second_head = true)? {}
+        self.check_excess();
+        if second_head { Err(Malformed) } else { Ok(()) }
+    }
+
+    /// Nothing more comes out of the slot.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ticket.is_none()
+    }
+
+    /// How it ends, once everything was handed over.
+    pub(crate) fn poll_end(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CutShort>>> {
+        match self.cut {
+            false => Poll::Ready(None),
+            true if self.flushed => Poll::Ready(Some(Err(CutShort))),
+            true => {
+                // An error makes hyper drop what it has not sent yet.
+                self.flushed = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// What a look at the frames needs besides the bytes.
+struct Look<'a> {
+    on_head: &'a mut dyn FnMut(&[u8]),
+    /// Fetches the file that the worker has passed.
+    passed: &'a mut dyn FnMut() -> Option<std::os::fd::OwnedFd>,
+}
+
+/// Says that the app's Content-Length is not the body's.
+pub fn wrong_length(length: u64) {
+    log(&format!("the app's Content-Length is wrong: the body is {length} bytes long"));
+}
+
+/// hyper's side of a stream, which the pump may share.
+pub struct Reader(pub(crate) Arc<Mutex<Stream>>);
+
+/// Nothing panics while it holds the lock; if it did, the reply would be cut, not the thread.
+pub(crate) fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reader {
+    /// The next part of the body.
+    pub fn poll_part(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+        lock(&self.0).poll_part(context)
+    }
+
+    /// Whether everything was handed over, and the length of what is left if it is known.
+    pub fn left(&self) -> (bool, Option<u64>) {
+        let stream = lock(&self.0);
+        if stream.pumped.is_some() || !stream.is_over() || stream.cut {
+            return (false, None);
+        }
+        let left = stream.ready.iter().map(|part| part.len() as u64).sum();
+        (left == 0, Some(left))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        lock(&self.0).leave();
+    }
+}
