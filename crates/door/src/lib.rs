@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 pub mod fault;
+pub mod forwarded;
 pub mod host;
 pub mod http;
+pub mod path;
 pub mod proxy;
 pub mod scan;
 
