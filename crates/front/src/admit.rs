@@ -3,15 +3,15 @@
 use crate::body::Payload;
 use crate::http::Peer;
 use crate::refuse::Refusal;
+use crate::rules::Asked;
 use crate::spool::Spool;
 use crate::table::{self, Table};
-use door::host::Authority;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
 use std::cell::RefCell;
 use wire::layout::BODY_CHUNKS;
-use wire::request::{key, push, push_header};
+use wire::request::{key, push, push_header, push_named};
 use wire::sync::Ordering::Relaxed;
 use wire::{CHUNK_BYTES, REQUEST_BYTES, now_ns};
 
@@ -54,13 +54,8 @@ thread_local! {
     static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Fills a slot and puts it into the queue. `asked` is whom the request is addressed to.
-pub fn admit(
-    head: &Parts,
-    asked: Option<Authority>,
-    body: Payload,
-    peer: &Peer,
-) -> Result<Ticket, Refusal> {
+/// Fills a slot and puts it into the queue. `asked` is what the rules found.
+pub fn admit(head: &Parts, asked: &Asked, body: Payload, peer: &Peer) -> Result<Ticket, Refusal> {
     let head_ns = now_ns();
     RECORD.with_borrow_mut(|record| {
         record.clear();
@@ -143,13 +138,7 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), R
 
 /// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
 /// http, an empty SCRIPT_NAME, an empty QUERY_STRING.
-fn write_record(
-    record: &mut Vec<u8>,
-    head: &Parts,
-    asked: Option<Authority>,
-    length: u64,
-    peer: &Peer,
-) {
+fn write_record(record: &mut Vec<u8>, head: &Parts, asked: &Asked, length: u64, peer: &Peer) {
     if head.method != Method::GET {
         push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
     }
@@ -170,33 +159,48 @@ fn write_record(
         push(record, key::SERVER_PROTOCOL, b"HTTP/1.0");
         push(record, key::HTTP_VERSION, b"HTTP/1.0");
     }
-    push(record, key::REMOTE_ADDR, peer.address.as_bytes());
-    push(record, key::REMOTE_PORT, peer.port.as_bytes());
-    write_server(record, asked, peer);
-    write_headers(record, head, asked, length);
+    write_ends(record, asked, peer);
+    write_headers(record, head, asked, length, peer);
 }
 
-/// SERVER_NAME and SERVER_PORT: what the client asked for, or the listener's own.
-fn write_server(record: &mut Vec<u8>, asked: Option<Authority>, peer: &Peer) {
-    let (name, port) = match asked {
-        Some(asked) => (asked.host, asked.port.unwrap_or("80")),
+/// Both ends of the connection: the client's, or whom a trusted proxy speaks for; and the server's
+/// that was asked for, or the listener's own.
+fn write_ends(record: &mut Vec<u8>, asked: &Asked, peer: &Peer) {
+    let claims = &asked.claims;
+    match claims.client {
+        Some(client) => {
+            let port = claims.client_port.map_or(String::new(), |port| port.to_string());
+            push(record, key::REMOTE_ADDR, client.to_string().as_bytes());
+            push(record, key::REMOTE_PORT, port.as_bytes());
+        }
+        None => {
+            push(record, key::REMOTE_ADDR, peer.address.as_bytes());
+            push(record, key::REMOTE_PORT, peer.port.as_bytes());
+        }
+    }
+    let https = claims.https == Some(true);
+    if https {
+        push(record, key::URL_SCHEME, b"https");
+        push_named(record, b"HTTPS", b"on");
+    }
+    let usual = if https { "443" } else { "80" };
+    let (name, port) = match asked.authority {
+        Some(asked) => (asked.host, asked.port.unwrap_or(usual)),
         None => (peer.home.name.as_str(), peer.home.port.as_str()),
     };
     push(record, key::SERVER_NAME, name.as_bytes());
-    push(record, key::SERVER_PORT, port.as_bytes());
+    push(record, key::SERVER_PORT, claims.port.unwrap_or(port).as_bytes());
 }
 
-fn write_headers(record: &mut Vec<u8>, head: &Parts, asked: Option<Authority>, length: u64) {
+fn write_headers(record: &mut Vec<u8>, head: &Parts, asked: &Asked, length: u64, peer: &Peer) {
     let chunked = head.headers.contains_key(TRANSFER_ENCODING);
-    let absolute = head.uri.authority().is_some();
     let passes = |name: &HeaderName| match *name {
-        HOST => !absolute,
+        HOST => !asked.instead_of_host,
         TRANSFER_ENCODING | CONTENT_LENGTH => !chunked,
-        _ => is_for_apps(name.as_str()),
+        _ => is_for_apps(name.as_str()) && peer.word.passes(name.as_str()),
     };
-    if let (true, Some(asked)) = (absolute, asked) {
-        // RFC 9112, section 3.2.2: Host is ignored.
-        push_header(record, HOST.as_str(), asked.text.as_bytes());
+    if let (true, Some(authority)) = (asked.instead_of_host, asked.authority) {
+        push_header(record, HOST.as_str(), authority.text.as_bytes());
     }
     let all_once = head.headers.len() == head.headers.keys_len();
     if all_once {

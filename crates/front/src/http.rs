@@ -6,7 +6,7 @@ use crate::body::{self, Payload, Stop};
 use crate::drain::{Drain, FIRST_REQUEST};
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
-use crate::rules::{self, Watch, Watched};
+use crate::rules::{self, Watch, Watched, Word};
 use crate::table;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -51,6 +51,8 @@ pub struct Peer {
     pub home: Arc<Home>,
     /// When the connection was accepted.
     pub accepted_ns: u64,
+    /// What it may say of whom it speaks for.
+    pub word: Word,
     /// How many requests it has sent, and what is wrong with its bytes.
     pub watch: Watch,
 }
@@ -58,14 +60,17 @@ pub struct Peer {
 impl Peer {
     /// A client over TCP.
     pub fn tcp(client: SocketAddr, home: Arc<Home>) -> Peer {
-        let address = client.ip().to_canonical().to_string();
-        Peer { address, port: client.port().to_string(), ..Peer::unix(home) }
+        let (address, port) = (client.ip().to_canonical(), client.port());
+        Peer::new(address.to_string(), port.to_string(), home, Word::of(Some(address)))
     }
 
     /// A client over a unix socket, which has neither address nor port.
     pub fn unix(home: Arc<Home>) -> Peer {
-        let (address, port) = (String::new(), String::new());
-        Peer { address, port, home, accepted_ns: now_ns(), watch: Watch::default() }
+        Peer::new(String::new(), String::new(), home, Word::of(None))
+    }
+
+    fn new(address: String, port: String, home: Arc<Home>, word: Word) -> Peer {
+        Peer { address, port, home, accepted_ns: now_ns(), word, watch: Watch::default() }
     }
 }
 
@@ -144,7 +149,7 @@ async fn answer(
     if let Err(fault) = peer.watch.check(number) {
         return Ok(Refusal::Fault(fault).response());
     }
-    match admit::admit(&head, asked, payload, &peer) {
+    match admit::admit(&head, &asked, payload, &peer) {
         Ok(ticket) => Ok(relay::reply(ticket).await),
         Err(refusal) => Ok(refusal.response()),
     }

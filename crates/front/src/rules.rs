@@ -2,15 +2,20 @@
 //! before anything is done for them.
 
 use crate::http::Peer;
+use crate::table;
+use door::Fault;
+use door::forwarded::{self, Claims, Field, Trust};
+use door::host::Authority;
 use door::scan::Scan;
-use door::{Fault, host::Authority};
 use hyper::http::request::Parts;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::settings::network;
 
 /// What the scan of a connection's bytes has to say to those who answer its requests.
 #[derive(Default)]
@@ -40,14 +45,70 @@ impl Watch {
     }
 }
 
-/// Judges a head: whom the request is addressed to, or what is wrong with it.
-pub fn judge<'a>(
-    head: &'a Parts,
-    peer: &Peer,
-    number: u64,
-) -> Result<Option<Authority<'a>>, Fault> {
+/// The setting `trusted_proxies`.
+pub fn trust() -> &'static Trust {
+    static TRUST: OnceLock<Trust> = OnceLock::new();
+    TRUST.get_or_init(|| {
+        let declared = table::with(|table| &table.options.trusted_proxies);
+        let networks = declared.iter().filter_map(|text| network(text)).collect();
+        Trust { networks, unix: declared.iter().any(|text| text == "unix") }
+    })
+}
+
+/// What a connection's client may say of whom it speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Nobody is declared trusted: the app gets what was sent and judges itself.
+    Unjudged,
+    /// This field counts; the others would be somebody else's invention. `Neither` for clients
+    /// that are not trusted.
+    Taken(Field),
+}
+
+impl Word {
+    /// The word of a client with this address; None is one of a unix socket.
+    pub fn of(client: Option<IpAddr>) -> Word {
+        let trust = trust();
+        if !trust.is_declared() {
+            return Word::Unjudged;
+        }
+        let field = table::with(|table| match table.options.forwarded.as_str() {
+            "forwarded" => Field::Forwarded,
+            "none" => Field::Neither,
+            _ => Field::XForwarded,
+        });
+        Word::Taken(if trust.covers(client) { field } else { Field::Neither })
+    }
+
+    /// Whether the app gets a header of this name.
+    pub fn passes(self, name: &str) -> bool {
+        match self {
+            Word::Unjudged => true,
+            Word::Taken(field) => field.owns(name).unwrap_or(true),
+        }
+    }
+}
+
+/// Whom a request is addressed to and whom it is from.
+pub struct Asked<'a> {
+    /// The authority, unless it is empty or missing.
+    pub authority: Option<Authority<'a>>,
+    /// Whether it is another than Host names.
+    pub instead_of_host: bool,
+    /// What trusted proxies say.
+    pub claims: Claims<'a>,
+}
+
+/// Judges a head.
+pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>, Fault> {
     peer.watch.check(number)?;
-    door::http::judge(&head.method, &head.uri, head.version, &head.headers)
+    let asked = door::http::judge(&head.method, &head.uri, head.version, &head.headers)?;
+    let claims = match peer.word {
+        Word::Taken(field) => forwarded::read(&head.headers, field, trust()),
+        Word::Unjudged => Claims::default(),
+    };
+    let instead_of_host = claims.host.is_some() || head.uri.authority().is_some();
+    Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims })
 }
 
 /// A connection whose bytes are scanned on their way to the HTTP library.

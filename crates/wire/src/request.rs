@@ -140,6 +140,15 @@ pub fn push(record: &mut Vec<u8>, key: u8, value: &[u8]) {
     record.extend_from_slice(value);
 }
 
+/// Appends a pair under an env name that has no number; it is shorter than `NAME_MAX`.
+pub fn push_named(record: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    record.push(key::NAMED);
+    record.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    record.extend_from_slice(name);
+    record.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    record.extend_from_slice(value);
+}
+
 /// Appends a pair for header `name` (lower case): by number, or by its `HTTP_` name.
 pub fn push_header(record: &mut Vec<u8>, name: &str, value: &[u8]) {
     if let Some(key) = known_header(name) {
