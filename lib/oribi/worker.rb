@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "oribi/file_body"
 require "oribi/input"
 require "oribi/spooled_input"
 require "oribi/version"
@@ -69,6 +70,7 @@ module Oribi
 
     def answer(seat, status, headers, body)
       headers = headers.to_h unless headers.is_a?(Hash) || headers.nil?
+      return if FileBody.reply(seat, status.to_i, headers, body)
       return if seat.reply(status.to_i, headers, body)
 
       body.each { |part| break unless seat.write(part) }

@@ -11,6 +11,7 @@ use worker::Seat;
 /// Defines the replying methods of `Oribi::Native::Seat`.
 pub fn define(class: VALUE) {
     ruby::define_method(class, c"reply", Method::M3(reply));
+    ruby::define_method(class, c"reply_file", Method::M4(reply_file));
     ruby::define_method(class, c"write", Method::M1(write));
     ruby::define_method(class, c"finish", Method::M0(finish));
     ruby::define_method(class, c"cut", Method::M0(cut));
@@ -29,8 +30,6 @@ unsafe extern "C" fn reply(object: VALUE, status: VALUE, headers: VALUE, body: V
         ruby::raise(unsafe { rb_eTypeError }, "the app's body has no method each");
     }
     head(this, status, headers);
-    let length = this.seat.head().len();
-    write_all(this, &frame::header(frame::HEAD, length));
     write_head(this);
     if !plain {
         this.seat.publish();
@@ -43,6 +42,26 @@ unsafe extern "C" fn reply(object: VALUE, status: VALUE, headers: VALUE, body: V
         write_part(this, unsafe { rb_ary_entry(body, index) });
         index += 1;
     }
+    end(this);
+    ruby::boolean(true)
+}
+
+/// `reply_file(status, headers, offset, length)`: the whole reply; its body is this part of the file
+/// passed before. True.
+unsafe extern "C" fn reply_file(
+    object: VALUE,
+    status: VALUE,
+    headers: VALUE,
+    offset: VALUE,
+    length: VALUE,
+) -> VALUE {
+    let this = seat::of(object);
+    let (offset, length) = (ruby::integer(offset) as u64, ruby::integer(length) as u64);
+    head(this, status, headers);
+    write_head(this);
+    let payload = frame::file(offset, length);
+    write_all(this, &frame::header(frame::FILE, payload.len()));
+    write_all(this, &payload);
     end(this);
     ruby::boolean(true)
 }
@@ -176,8 +195,10 @@ fn write_all(this: &mut RubySeat, mut bytes: &[u8]) {
     }
 }
 
-/// The head lies in the seat itself, so it is written by index.
+/// The HEAD frame. The head lies in the seat itself, so it is written by index.
 fn write_head(this: &mut RubySeat) {
+    let length = this.seat.head().len();
+    write_all(this, &frame::header(frame::HEAD, length));
     let mut done = 0;
     while done < this.seat.head().len() {
         let wrote = this.seat.write_head(done);
