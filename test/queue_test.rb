@@ -69,7 +69,7 @@ class QueueTest < Helper::Case
   end
 
   def test_a_client_that_leaves_the_queue_is_not_served
-    start("queue.ru", "-w", "1")
+    start("queue.ru", "-w", "1", "--half-close-timeout", "0")
     door = gate("gate")
     held = ask_for("/gate")
     door.arrived

@@ -1,8 +1,9 @@
 //! Step 1: connections in, each to the front thread with the fewest.
 
 use crate::drain::{Counted, Drain};
-use crate::http::{self, Home, Peer};
-use crate::{Listener, refuse};
+use crate::io::Socket;
+use crate::peer::{Home, Peer};
+use crate::{Listener, connection, refuse};
 use std::io;
 use std::net::TcpStream as StdTcp;
 use std::os::unix::net::UnixStream as StdUnix;
@@ -19,13 +20,20 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(20);
 pub struct Given {
     stream: GivenStream,
     peer: Arc<Peer>,
-    counted: Counted,
-    load: Arc<AtomicUsize>,
+    held: Held,
 }
 
 enum GivenStream {
     Tcp(StdTcp),
     Unix(StdUnix),
+}
+
+/// What a connection counts as, for as long as this lives.
+pub struct Held {
+    /// The drain waits for it; whoever need not be waited for drops it early.
+    pub counted: Counted,
+    /// It is one of its thread's connections.
+    pub load: Load,
 }
 
 /// The other front threads: where to send connections, and how many each has.
@@ -54,11 +62,11 @@ impl Hands {
 
 /// A listening socket in this thread's runtime.
 pub struct Door {
-    socket: Socket,
+    socket: Listening,
     home: Arc<Home>,
 }
 
-enum Socket {
+enum Listening {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -69,35 +77,30 @@ impl Door {
         if listener.address.starts_with("unix:") {
             let socket = std::os::unix::net::UnixListener::from(listener.fd);
             socket.set_nonblocking(true)?;
-            let socket = Socket::Unix(UnixListener::from_std(socket)?);
+            let socket = Listening::Unix(UnixListener::from_std(socket)?);
             return Ok(Door { socket, home: Home::unix().into() });
         }
         let socket = std::net::TcpListener::from(listener.fd);
         socket.set_nonblocking(true)?;
         let home = Home::tcp(socket.local_addr()?).into();
-        Ok(Door { socket: Socket::Tcp(TcpListener::from_std(socket)?), home })
+        Ok(Door { socket: Listening::Tcp(TcpListener::from_std(socket)?), home })
     }
 
-    async fn accept(&self) -> io::Result<Arrived> {
+    async fn accept(&self) -> io::Result<(Socket, Peer)> {
         let home = self.home.clone();
         match &self.socket {
-            Socket::Tcp(listener) => {
+            Listening::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 // Without it small replies on a kept connection wait for the client's ACK.
                 let _ = stream.set_nodelay(true);
-                Ok(Arrived::Tcp(stream, Peer::tcp(address, home)))
+                Ok((Socket::Tcp(stream), Peer::tcp(address, home)))
             }
-            Socket::Unix(listener) => {
+            Listening::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Arrived::Unix(stream, Peer::unix(home)))
+                Ok((Socket::Unix(stream), Peer::unix(home)))
             }
         }
     }
-}
-
-enum Arrived {
-    Tcp(TcpStream, Peer),
-    Unix(UnixStream, Peer),
 }
 
 /// Accepts on one listener until the front drains, then until its backlog is empty.
@@ -108,7 +111,7 @@ pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
         tokio::select! {
             biased;
             arrived = door.accept() => match arrived {
-                Ok(arrived) => deal(arrived, &hands, &drain),
+                Ok((socket, peer)) => deal(socket, peer.into(), &hands, &drain),
                 Err(error) => pause_if_exhausted(&error).await,
             },
             // The select is biased: this is looked at only when nothing is there to accept.
@@ -125,33 +128,24 @@ async fn pause_if_exhausted(error: &io::Error) {
     }
 }
 
-fn deal(arrived: Arrived, hands: &Hands, drain: &Arc<Drain>) {
-    let counted = drain.count();
+fn deal(socket: Socket, peer: Arc<Peer>, hands: &Hands, drain: &Arc<Drain>) {
     let (give, load) = match hands.least() {
-        Some((sender, load)) => (Some(sender), load.clone()),
-        None => (None, hands.here.clone()),
+        Some((sender, load)) => (Some(sender), load),
+        None => (None, &hands.here),
     };
-    load.fetch_add(1, Relaxed);
+    let held = Held { counted: drain.count(), load: Load::one_more(load) };
     let Some(sender) = give else {
-        let load = Load(load);
-        match arrived {
-            Arrived::Tcp(stream, peer) => serve(stream, peer.into(), drain.clone(), counted, load),
-            Arrived::Unix(stream, peer) => serve(stream, peer.into(), drain.clone(), counted, load),
-        }
+        tokio::spawn(connection::serve(socket, peer, drain.clone(), held));
         return;
     };
-    let given = match arrived {
-        Arrived::Tcp(stream, peer) => {
-            stream.into_std().map(|stream| (GivenStream::Tcp(stream), peer))
-        }
-        Arrived::Unix(stream, peer) => {
-            stream.into_std().map(|stream| (GivenStream::Unix(stream), peer))
-        }
+    let stream = match socket {
+        Socket::Tcp(stream) => stream.into_std().map(GivenStream::Tcp),
+        Socket::Unix(stream) => stream.into_std().map(GivenStream::Unix),
     };
-    match given {
-        Ok((stream, peer)) => {
+    match stream {
+        Ok(stream) => {
             // Fails only when that thread has ended, which ends the process.
-            let _ = sender.send(Given { stream, peer: peer.into(), counted, load });
+            let _ = sender.send(Given { stream, peer, held });
         }
         Err(error) => refuse::log(&format!("a connection could not be handed over: {error}")),
     }
@@ -159,39 +153,32 @@ fn deal(arrived: Arrived, hands: &Hands, drain: &Arc<Drain>) {
 
 /// Serves connections that the first thread accepted, until it stops sending and all are done.
 pub async fn take_over(mut given: UnboundedReceiver<Given>, drain: Arc<Drain>) {
-    while let Some(Given { stream, peer, counted, load }) = given.recv().await {
-        let load = Load(load);
-        let failed = match stream {
-            GivenStream::Tcp(stream) => TcpStream::from_std(stream)
-                .map(|stream| serve(stream, peer, drain.clone(), counted, load))
-                .err(),
-            GivenStream::Unix(stream) => UnixStream::from_std(stream)
-                .map(|stream| serve(stream, peer, drain.clone(), counted, load))
-                .err(),
+    while let Some(Given { stream, peer, held }) = given.recv().await {
+        let socket = match stream {
+            GivenStream::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
+            GivenStream::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
         };
-        if let Some(error) = failed {
-            refuse::log(&format!("a connection could not be taken over: {error}"));
+        match socket {
+            Ok(socket) => drop(tokio::spawn(connection::serve(socket, peer, drain.clone(), held))),
+            Err(error) => refuse::log(&format!("a connection could not be taken over: {error}")),
         }
     }
 }
 
 /// Counts the thread's connections down.
-struct Load(Arc<AtomicUsize>);
+pub struct Load(Arc<AtomicUsize>);
+
+impl Load {
+    fn one_more(count: &Arc<AtomicUsize>) -> Load {
+        count.fetch_add(1, Relaxed);
+        Load(count.clone())
+    }
+}
 
 impl Drop for Load {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
-}
-
-fn serve<S>(stream: S, peer: Arc<Peer>, drain: Arc<Drain>, counted: Counted, load: Load)
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    tokio::spawn(async move {
-        let _held = (counted, load);
-        http::serve(stream, peer, drain).await;
-    });
 }
 
 /// Registers all listeners of the supervisor.

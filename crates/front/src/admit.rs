@@ -1,7 +1,7 @@
 //! Step 4: the request into a slot, the slot into the queue.
 
 use crate::body::Payload;
-use crate::http::Peer;
+use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::rules::Asked;
 use crate::spool::Spool;
@@ -79,6 +79,7 @@ pub fn admit(head: &Parts, asked: &Asked, body: Payload, peer: &Peer) -> Result<
                 Ok(position) => {
                     table.board().ring_one();
                     table.count_put();
+                    peer.link.queues(slot, position);
                     let wants_body = head.method != Method::HEAD;
                     Ok(Ticket { slot, position, wants_body, settled: false, spool: body.spool })
                 }

@@ -17,8 +17,6 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wire::{CHUNK_BYTES, REQUEST_BYTES};
 
-/// How long the body of a refused request is read on.
-const LINGER: Duration = Duration::from_secs(5);
 /// Bytes of bodies that the front may have in memory; beyond that they go to disk at once.
 const BUDGET: usize = 64 << 20;
 
@@ -56,41 +54,10 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Reads the body to its end. Trailers are dropped. `100 Continue` goes out with the first look.
-pub async fn collect(
-    head: &Parts,
-    mut body: Incoming,
-    options: &'static Options,
-) -> Result<Payload, Stop> {
-    let refusal = match read(&mut body, options).await {
-        Ok(payload) => return Ok(payload),
-        Err(Stop::Refused(refusal)) => refusal,
-        Err(gone) => return Err(gone),
-    };
-    // A client that waits for `100 Continue` gets none and sends nothing.
-    let waits = head.headers.contains_key(EXPECT) && too_long(&body, options);
-    if !waits && matches!(refusal, Refusal::BodyTooLarge | Refusal::NotStored) {
-        discard(body);
-    }
-    Err(refusal.into())
-}
-
-/// True for an expectation that is not met here: RFC 9110, section 10.1.1.
-pub fn expects_too_much(head: &Parts) -> bool {
-    let met = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"100-continue");
-    head.headers.get_all(EXPECT).iter().any(|value| !met(value.as_bytes()))
-}
-
-fn too_long(body: &Incoming, options: &Options) -> bool {
-    body.size_hint().exact().is_some_and(|length| exceeds(length, options))
-}
-
-fn exceeds(length: u64, options: &Options) -> bool {
-    options.body_limit != 0 && length > options.body_limit
-}
-
-async fn read(body: &mut Incoming, options: &'static Options) -> Result<Payload, Stop> {
-    if too_long(body, options) {
+/// Reads the body to its end. Trailers are dropped. `100 Continue` goes out with the first look, so
+/// a client that waits for it to send what is too long gets none.
+pub async fn collect(mut body: Incoming, options: &'static Options) -> Result<Payload, Stop> {
+    if too_long(&body, options) {
         return Err(Refusal::BodyTooLarge.into());
     }
     let mut collector = Collector::new(options);
@@ -114,6 +81,20 @@ async fn read(body: &mut Incoming, options: &'static Options) -> Result<Payload,
             None => return Ok(collector.finish().await?),
         }
     }
+}
+
+/// True for an expectation that is not met here: RFC 9110, section 10.1.1.
+pub fn expects_too_much(head: &Parts) -> bool {
+    let met = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"100-continue");
+    head.headers.get_all(EXPECT).iter().any(|value| !met(value.as_bytes()))
+}
+
+fn too_long(body: &Incoming, options: &Options) -> bool {
+    body.size_hint().exact().is_some_and(|length| exceeds(length, options))
+}
+
+fn exceeds(length: u64, options: &Options) -> bool {
+    options.body_limit != 0 && length > options.body_limit
 }
 
 /// True for chunks that are none, false when the client has left.
@@ -200,12 +181,6 @@ impl Collector {
 fn not_stored(failed: &Failed) -> Refusal {
     log_now_and_then(&format!("a request body was refused: {failed}"));
     Refusal::NotStored
-}
-
-/// Reads on while the refusal goes out: many clients look for an answer only when they have sent
-/// all, and closing on what they still send would reset the connection under the answer.
-pub fn discard(mut body: Incoming) {
-    tokio::spawn(timeout(LINGER, async move { while let Some(Ok(_)) = body.frame().await {} }));
 }
 
 /// A body's part of `BUFFERED`.

@@ -2,13 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
-
-/// How long a connection that has not yet sent its first request is waited for: its client may
-/// have written it already.
-pub const FIRST_REQUEST: Duration = Duration::from_millis(500);
 
 /// Whether the front drains, and how many connections are left. Shared by all its threads.
 pub struct Drain {

@@ -1,9 +1,11 @@
 //! The front: client connections in, slots filled, replies relayed.
 //!
-//! Read in the order of a request: `accept`, `http` (bytes to a request head), `body` (all of it),
-//! `admit` (the head into a slot, the slot into the queue), `shed` (what waits too long there),
-//! `relay` and `stream` (the reply back to the client), `file` (a reply that is one), `pump` (what
-//! clients that lag have not taken), `table` (whose slot is whose, freeing), `drain`.
+//! Read in the order of a request: `accept`, `connection` (a client's socket, `io`, for as long as
+//! it lasts; `link` is how far it has come, `sweep` what is due on it), `http` (bytes to a request
+//! head), `body` (all of it), `admit` (the head into a slot, the slot into the queue), `shed` (what
+//! waits too long there), `relay` and `stream` (the reply back to the client), `file` (a reply that
+//! is one), `pump` (what clients that lag have not taken), `table` (whose slot is whose, freeing),
+//! `drain`.
 
 #![forbid(unsafe_code)]
 
@@ -11,14 +13,18 @@ mod accept;
 mod admit;
 mod body;
 mod buffers;
+mod connection;
 mod control;
 mod drain;
 mod exchange;
 mod file;
 mod http;
+mod io;
 mod lend;
+mod link;
 mod options;
 mod pace;
+mod peer;
 mod pump;
 mod refuse;
 mod relay;
@@ -26,6 +32,7 @@ mod rules;
 mod shed;
 mod spool;
 mod stream;
+mod sweep;
 mod table;
 mod thread;
 

@@ -1,6 +1,7 @@
 //! Answers of the front's own: what it refuses, and why, in one line of plain text.
 
 use crate::relay::ReplyBody;
+use bytes::Bytes;
 use door::Fault;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -22,8 +23,14 @@ pub enum Refusal {
     NotStored,
     /// The client expects what is not known here.
     BadExpectation,
-    /// The request's head is longer than a chunk.
+    /// The request's head is longer than `head_limit` or a chunk, or has too many fields.
     HeadTooLarge,
+    /// The request's target is longer than `uri_limit`.
+    TargetTooLong,
+    /// The request is not HTTP.
+    Malformed,
+    /// The client took longer than `head_timeout` for a head.
+    HeadTooSlow,
     /// No slot, no chunk or no place in the queue.
     Overloaded,
     /// It was in the queue longer than `queue_timeout`.
@@ -45,6 +52,9 @@ impl Refusal {
             Refusal::BadBody => StatusCode::BAD_REQUEST,
             Refusal::BadExpectation => StatusCode::EXPECTATION_FAILED,
             Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
+            Refusal::Malformed => StatusCode::BAD_REQUEST,
+            Refusal::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
             Refusal::Overloaded | Refusal::WaitedTooLong => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
             Refusal::BadReply | Refusal::NotStored => StatusCode::INTERNAL_SERVER_ERROR,
@@ -60,6 +70,9 @@ impl Refusal {
             Refusal::NotStored => "The server could not store the request body.\n",
             Refusal::BadExpectation => "No expectation but 100-continue can be met.\n",
             Refusal::HeadTooLarge => "The request's headers are too large.\n",
+            Refusal::TargetTooLong => "The request's target is too long.\n",
+            Refusal::Malformed => "The request is not valid HTTP.\n",
+            Refusal::HeadTooSlow => "The request's head did not come in time.\n",
             Refusal::Overloaded => "Too many requests are waiting. Try again shortly.\n",
             Refusal::WaitedTooLong => {
                 "The request waited longer than queue_timeout allows. Try again shortly.\n"
@@ -69,26 +82,33 @@ impl Refusal {
         }
     }
 
+    /// The connection cannot go on: what comes next on it is not known to be a request.
+    pub fn closes(self) -> bool {
+        !matches!(
+            self,
+            Refusal::Overloaded | Refusal::WaitedTooLong | Refusal::WorkerDied | Refusal::BadReply
+        )
+    }
+
+    /// The refusal as the bytes of a last response, for where hyper has no say.
+    pub fn bytes(self) -> Bytes {
+        let (status, text) = (self.status(), self.text());
+        let length = text.len();
+        let head = "content-type: text/plain\r\nconnection: close\r\ncontent-length:";
+        format!("HTTP/1.1 {status}\r\n{head} {length}\r\n\r\n{text}").into()
+    }
+
     /// The refusal as a response.
     pub fn response(self) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::full(self.text().into()));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        match self {
-            Refusal::Overloaded | Refusal::WaitedTooLong => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            // Part of the request was not read, so the connection cannot go on.
-            Refusal::Fault(_)
-            | Refusal::BodyTooLarge
-            | Refusal::BodyTooSlow
-            | Refusal::BadBody
-            | Refusal::NotStored
-            | Refusal::BadExpectation => {
-                headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            _ => {}
+        if matches!(self, Refusal::Overloaded | Refusal::WaitedTooLong) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.closes() {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

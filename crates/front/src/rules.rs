@@ -1,20 +1,15 @@
 //! The rules of `door` at a connection: its bytes are scanned as they are read, its heads judged
 //! before anything is done for them.
 
-use crate::http::Peer;
+use crate::peer::Peer;
 use crate::table;
 use door::Fault;
 use door::forwarded::{self, Claims, Field, Trust};
 use door::host::Authority;
-use door::scan::Scan;
 use hyper::http::request::Parts;
-use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wire::settings::network;
 
 /// What the scan of a connection's bytes has to say to those who answer its requests.
@@ -31,9 +26,14 @@ impl Watch {
         self.requests.fetch_add(1, Relaxed) + 1
     }
 
-    /// Requests that have come.
-    pub fn requests(&self) -> u64 {
-        self.requests.load(Relaxed)
+    /// A request's bytes have a fault; they are the last that counts.
+    pub fn note(&self, number: u64, fault: Fault) {
+        let _ = self.found.set((number, fault));
+    }
+
+    /// What is wrong with any of the bytes that have been read.
+    pub fn fault(&self) -> Option<Fault> {
+        self.found.get().map(|(_, fault)| *fault)
     }
 
     /// What is wrong with the bytes of this request, as far as they have been read.
@@ -109,63 +109,4 @@ pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>,
     };
     let instead_of_host = claims.host.is_some() || head.uri.authority().is_some();
     Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims })
-}
-
-/// A connection whose bytes are scanned on their way to the HTTP library.
-pub struct Watched<S> {
-    stream: S,
-    scan: Scan,
-    peer: Arc<Peer>,
-}
-
-impl<S> Watched<S> {
-    /// Watches a connection from its first byte of HTTP.
-    pub fn new(stream: S, peer: Arc<Peer>) -> Watched<S> {
-        Watched { stream, scan: Scan::default(), peer }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context,
-        buffer: &mut ReadBuf,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if let Some(fault) = self.scan.feed(&buffer.filled()[before..]) {
-            let _ = self.peer.watch.found.set((self.scan.heads(), fault));
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context,
-        parts: &[io::IoSlice],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
 }

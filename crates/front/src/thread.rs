@@ -10,6 +10,7 @@ use crate::drain::Drain;
 use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::shed::Shedder;
+use crate::sweep;
 use crate::table::{self, Table};
 use crate::{Options, Setup, control, pump, spool};
 use std::io;
@@ -52,6 +53,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
                 tokio::spawn(tick(queue_timeout));
+                tokio::spawn(sweep::run(options, drain.clone()));
                 accept::take_over(take, drain).await;
                 Ok::<_, io::Error>(())
             })
@@ -62,6 +64,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     runtime(Table::new(segment, 0, count, exchange, options))?.block_on(async {
         let _bell = control::watch(first_bell)?;
         tokio::spawn(tick(queue_timeout));
+        tokio::spawn(sweep::run(options, drain.clone()));
         control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
     })
 }

@@ -1,0 +1,168 @@
+//! One connection from its first byte to its last, through as many of hyper's connections as it
+//! takes: one that rests has none.
+
+use crate::accept::Held;
+use crate::drain::Drain;
+use crate::http;
+use crate::io::{Io, Socket};
+use crate::link::{Due, Phase};
+use crate::peer::Peer;
+use crate::refuse::{Refusal, log};
+use crate::sweep;
+use bytes::{Buf, Bytes};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What becomes of a connection that hyper had.
+enum After {
+    /// It can be closed.
+    Close,
+    /// Nothing is under way: it may wait for its next request without buffers.
+    Rest(Io),
+    /// This goes out, if it is not empty, then it is closed with care, for the client may still be
+    /// sending.
+    Part(Io, Bytes),
+}
+
+/// Serves one connection to its end.
+pub async fn serve(socket: Socket, peer: Arc<Peer>, drain: Arc<Drain>, held: Held) {
+    let Held { counted: _counted, load: _load } = held;
+    let _watched = sweep::watch(peer.clone()).await;
+    let mut io = Io::new(socket, peer.clone());
+    loop {
+        match speak(io, &peer, &drain).await {
+            After::Close => return,
+            After::Part(io, last) => return part(io, last, &peer).await,
+            After::Rest(resting) => io = resting,
+        }
+        if !rest(&io, &peer, &drain).await {
+            return;
+        }
+    }
+}
+
+/// Has hyper serve requests until there is a reason to take the connection from it.
+async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
+    let owner = peer.clone();
+    let service = service_fn(move |request| http::serve(request, owner.clone()));
+    // Head and body in one buffer and one write. `writev` spares large bodies that copy, but while
+    // the copy lasts the worker fills the next window, and seven go out in one write: without it
+    // answers of 1 MiB were a third fewer a second. Not `pipeline_flush`: it holds answers back while
+    // bytes of the next request, be it a stray line end, lie there.
+    let mut builder = http1::Builder::new();
+    builder.writev(false);
+    // In a box: a connection that rests does not keep its room.
+    let mut connection = Box::new(builder.serve_connection(TokioIo::new(io), service));
+    let mut last = false;
+    let end = poll_fn(|context| {
+        loop {
+            if let Poll::Ready(result) = Pin::new(&mut *connection).poll(context) {
+                return Poll::Ready(Err(result.err()));
+            }
+            // A first request may be on its way; it is still answered.
+            let begun = !matches!(peer.link.phase(), Phase::First | Phase::Head);
+            if last || !begun || !drain.is_draining() {
+                break;
+            }
+            last = true;
+            Pin::new(&mut *connection).graceful_shutdown();
+        }
+        match peer.link.take_due().then(|| sweep::due(peer)).flatten() {
+            Some(due) => Poll::Ready(Ok(due)),
+            None => Poll::Pending,
+        }
+    });
+    let end = end.await;
+    let parts = connection.into_parts();
+    let mut io = parts.io.into_inner();
+    match end {
+        Ok(Due::Rest) => {
+            io.put_back(parts.read_buf);
+            After::Rest(io)
+        }
+        Ok(Due::Close | Due::Gone) => After::Close,
+        Ok(Due::TooSlow) => After::Part(io, Refusal::HeadTooSlow.bytes()),
+        Ok(Due::Stuck) => {
+            log(&format!("{} takes nothing of its reply, and is cut off", peer.who()));
+            io.socket.forsake();
+            After::Close
+        }
+        Err(Some(error)) if error.is_parse() && peer.link.is_between_requests() => {
+            After::Part(io, unreadable(&error, peer).bytes())
+        }
+        Err(_) if peer.link.phase() == Phase::Refused => After::Part(io, Bytes::new()),
+        Err(_) => After::Close,
+    }
+}
+
+/// Why hyper could not read a head.
+fn unreadable(error: &hyper::Error, peer: &Peer) -> Refusal {
+    match peer.watch.fault() {
+        Some(fault) => Refusal::Fault(fault),
+        None if !error.is_parse_too_large() => Refusal::Malformed,
+        None if peer.link.has_line() => Refusal::HeadTooLarge,
+        None => Refusal::TargetTooLong,
+    }
+}
+
+/// Waits for the next request without any buffers. False: none will be served.
+async fn rest(io: &Io, peer: &Peer, drain: &Drain) -> bool {
+    if io.has_early() {
+        return true;
+    }
+    peer.link.rests(true);
+    let comes = poll_fn(|context| {
+        if io.socket.poll_readable(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        let over = peer.link.take_due() && sweep::due(peer).is_some();
+        if over || drain.is_draining() { Poll::Ready(false) } else { Poll::Pending }
+    });
+    let comes = comes.await;
+    peer.link.rests(false);
+    comes
+}
+
+/// The last words, then no more of ours; what the client still sends is read for a while, since
+/// closing on it would reset the connection under them (RFC 9112, section 9.6).
+async fn part(mut io: Io, mut last: Bytes, peer: &Peer) {
+    peer.link.refuse();
+    poll_fn(|context| {
+        if peer.link.take_due() && sweep::due(peer).is_some() {
+            return Poll::Ready(());
+        }
+        while !last.is_empty() {
+            match ready!(Pin::new(&mut io).poll_write(context, &last)) {
+                Ok(count) => last.advance(count),
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+        match io.socket.poll_shutdown(context) {
+            Poll::Ready(Ok(())) => discard(&mut io, context),
+            _ => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// Reads until the client has nothing more to say.
+fn discard(io: &mut Io, context: &mut Context<'_>) -> Poll<()> {
+    /// So many reads, then others have their turn.
+    const TURNS: usize = 16;
+    let mut room = [0; 4096];
+    for _ in 0..TURNS {
+        let mut buffer = ReadBuf::new(&mut room);
+        let read = ready!(Pin::new(&mut *io).poll_read(context, &mut buffer));
+        if read.is_err() || buffer.filled().is_empty() {
+            return Poll::Ready(());
+        }
+    }
+    context.waker().wake_by_ref();
+    Poll::Pending
+}

@@ -1,0 +1,197 @@
+//! A client's socket as hyper sees it: it notes what moves, hides an end that hyper should not see
+//! yet, and gathers small writes.
+
+use crate::peer::Peer;
+use crate::table;
+use bytes::Bytes;
+use door::scan::Scan;
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Up to so many bytes are copied together for one plain write, which costs less than a gathering
+/// one; a small reply is head and body.
+const GATHERED: usize = 16 * 1024;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A connected socket of either kind.
+pub enum Socket {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a unix socket.
+    Unix(UnixStream),
+}
+
+macro_rules! either {
+    ($socket:expr, $stream:ident => $call:expr) => {
+        match $socket {
+            Socket::Tcp($stream) => $call,
+            Socket::Unix($stream) => $call,
+        }
+    };
+}
+
+impl Socket {
+    /// Waits until there is something to read, the end included.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => stream.poll_read_ready(context))
+    }
+
+    /// Nothing more of ours will come.
+    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_shutdown(context))
+    }
+
+    /// What has befallen the connection since this was asked last.
+    fn trouble(&self) -> Option<io::Error> {
+        either!(self, stream => stream.take_error()).unwrap_or_else(Some)
+    }
+
+    /// Closing will drop what the kernel still holds for the client, with a reset.
+    pub fn forsake(&self) {
+        if let Socket::Tcp(stream) = self {
+            let _ = stream.set_zero_linger();
+        }
+    }
+}
+
+/// The socket, whose moves are noted in its peer's link.
+pub struct Io {
+    /// The socket itself.
+    pub socket: Socket,
+    peer: Arc<Peer>,
+    /// Bytes read before hyper got the connection.
+    early: Bytes,
+    /// Reads along, for what hyper lets pass and then hides.
+    scan: Scan,
+}
+
+impl Io {
+    /// A socket of which nothing has been read.
+    pub fn new(socket: Socket, peer: Arc<Peer>) -> Io {
+        Io { socket, peer, early: Bytes::new(), scan: Scan::default() }
+    }
+
+    /// These bytes have been read already and come first.
+    pub fn put_back(&mut self, bytes: Bytes) {
+        debug_assert!(self.early.is_empty());
+        self.early = bytes;
+    }
+
+    /// True: bytes that were put back are there to be read.
+    pub fn has_early(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// Notes how a write went.
+    fn note(&self, written: &Poll<io::Result<usize>>, offered: usize) {
+        match written {
+            Poll::Ready(Ok(taken)) => self.peer.link.wrote(*taken, offered),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.peer.link.is_stuck(),
+        }
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let link = &this.peer.link;
+        if !this.early.is_empty() {
+            let count = this.early.len().min(buffer.remaining());
+            let part = this.early.split_to(count);
+            link.received(&part);
+            buffer.put_slice(&part);
+            return Poll::Ready(Ok(()));
+        }
+        if link.has_ended() && link.hides_end() {
+            return this.socket.trouble().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+        }
+        let before = buffer.filled().len();
+        let read = either!(&mut this.socket, stream => Pin::new(stream).poll_read(context, buffer));
+        match read {
+            Poll::Pending => {}
+            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                let bytes = &buffer.filled()[before..];
+                link.received(bytes);
+                if let Some(fault) = this.scan.feed(bytes) {
+                    this.peer.watch.note(this.scan.heads(), fault);
+                }
+            }
+            // The sweep looks after the rest: nothing will be read here that could wake the task.
+            Poll::Ready(Ok(())) if table::with(|table| link.end_comes(table.options)) => {
+                return Poll::Pending;
+            }
+            Poll::Ready(_) => {}
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if this.peer.link.is_between_requests() {
+            // hyper refuses what it cannot read, without a word of explanation: ours goes out.
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let written =
+            either!(&mut this.socket, stream => Pin::new(stream).poll_write(context, bytes));
+        this.note(&written, bytes.len());
+        written
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let total = parts.iter().map(|part| part.len()).sum();
+        if total <= GATHERED {
+            return SCRATCH.with_borrow_mut(|scratch| {
+                scratch.clear();
+                parts.iter().for_each(|part| scratch.extend_from_slice(part));
+                self.poll_write(context, scratch)
+            });
+        }
+        let this = self.get_mut();
+        let written = either!(
+            &mut this.socket,
+            stream => Pin::new(stream).poll_write_vectored(context, parts)
+        );
+        this.note(&written, total);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// hyper calls it when all it had has been written.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.peer.link.flushed() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What comes last, and how, is not hyper's to decide; closing says as much.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,71 @@
+//! Who is at the other end of a connection, and at which of our addresses.
+
+use crate::link::Link;
+use crate::rules::{Watch, Word};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use wire::now_ns;
+
+/// What all connections of a listener have in common: our own address, for requests without Host.
+pub struct Home {
+    /// SERVER_NAME.
+    pub name: String,
+    /// SERVER_PORT.
+    pub port: String,
+}
+
+impl Home {
+    /// A TCP listener's.
+    pub fn tcp(local: SocketAddr) -> Home {
+        Home { name: local.ip().to_canonical().to_string(), port: local.port().to_string() }
+    }
+
+    /// A unix listener's: the socket has no name a URL could hold.
+    pub fn unix() -> Home {
+        Home { name: "localhost".into(), port: "80".into() }
+    }
+}
+
+/// What all requests of a connection have in common.
+pub struct Peer {
+    /// The client's address, empty over a unix socket.
+    pub address: String,
+    /// The client's port, empty over a unix socket.
+    pub port: String,
+    /// The listener's address.
+    pub home: Arc<Home>,
+    /// When the connection was accepted.
+    pub accepted_ns: u64,
+    /// How far the connection has come.
+    pub link: Link,
+    /// What it may say of whom it speaks for.
+    pub word: Word,
+    /// How many requests it has sent, and what is wrong with its bytes.
+    pub watch: Watch,
+}
+
+impl Peer {
+    /// A client over TCP.
+    pub fn tcp(client: SocketAddr, home: Arc<Home>) -> Peer {
+        let (address, port) = (client.ip().to_canonical(), client.port());
+        Peer::new(address.to_string(), port.to_string(), home, Word::of(Some(address)))
+    }
+
+    /// A client over a unix socket, which has neither address nor port.
+    pub fn unix(home: Arc<Home>) -> Peer {
+        Peer::new(String::new(), String::new(), home, Word::of(None))
+    }
+
+    fn new(address: String, port: String, home: Arc<Home>, word: Word) -> Peer {
+        let (link, watch) = (Link::default(), Watch::default());
+        Peer { address, port, home, accepted_ns: now_ns(), link, word, watch }
+    }
+
+    /// Its name in a line of the log.
+    pub fn who(&self) -> String {
+        match self.address.as_str() {
+            "" => "a client".into(),
+            address => format!("the client {address}:{}", self.port),
+        }
+    }
+}
