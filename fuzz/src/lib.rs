@@ -1,5 +1,7 @@
-//! The fuzz targets' checks. `crates/wire/tests/corpus.rs` replays the corpus through them.
+//! The fuzz targets' checks. `tests/corpus.rs` of `wire` and of `door` replay the corpus through
+//! them.
 
 #![forbid(unsafe_code)]
 
 pub mod checks;
+pub mod doors;

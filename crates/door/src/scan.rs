@@ -126,7 +126,7 @@ impl Scan {
         let part = &bytes[..end];
         if self.kept.is_empty() {
             match part.split_last() {
-                Some((b'\r', line)) => self.whole(line, false)?,
+                Some((b'\r', line)) => self.whole(line, part.len() > KEPT)?,
                 _ => return Err(Fault::BareLineFeed),
             }
         } else {
@@ -152,7 +152,7 @@ impl Scan {
         self.kept.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    /// Judges a line without its end. If it is `cut`, only its beginning is there.
+    /// Judges a line without its end. One longer than `KEPT` is `cut`: maybe not all of it is there.
     fn whole(&mut self, line: &[u8], cut: bool) -> Result<(), Fault> {
         match self.place {
             Place::RequestLine => self.place = Place::Field,
@@ -165,7 +165,7 @@ impl Scan {
             }
             Place::Field => self.field(line, cut)?,
             Place::ChunkSize => {
-                self.place = match chunk_size(line)? {
+                self.place = match chunk_size(line, cut)? {
                     0 => Place::Trailer,
                     size => Place::Chunk(size),
                 };
@@ -213,12 +213,12 @@ fn trim(mut value: &[u8]) -> &[u8] {
 }
 
 /// The size that begins a chunk: hexadecimal digits, then nothing or extensions, which mean
-/// nothing here (RFC 9112, section 7.1).
-fn chunk_size(line: &[u8]) -> Result<u64, Fault> {
+/// nothing here (RFC 9112, section 7.1), and no long ones (section 7.1.1).
+fn chunk_size(line: &[u8], cut: bool) -> Result<u64, Fault> {
     let digits = line.iter().take_while(|c| c.is_ascii_hexdigit()).count();
     let extension = &line[digits..];
     let blanks = extension.iter().take_while(|c| matches!(c, b' ' | b'\t')).count();
-    let fits = (1..=16).contains(&digits);
+    let fits = !cut && (1..=16).contains(&digits);
     let closed = extension.is_empty() || extension.get(blanks) == Some(&b';');
     if !fits || !closed || extension.iter().any(|c| c.is_ascii_control() && *c != b'\t') {
         return Err(Fault::BadChunk);
