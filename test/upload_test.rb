@@ -109,3 +109,51 @@ class UploadTest < Helper::Case
     refute(called.any? { |call| call.include?("bad") })
   end
 end
+
+# Many uploads at once, for threads of workers and of the front.
+class UploadThreadsTest < Helper::Case
+  include Helper::Uploads
+
+  def converse(number)
+    random = Random.new(number)
+    client = Helper::Client.tcp(@port)
+    8.times do |round|
+      body = random.bytes([10, MEMORY, MEMORY + 1, 1 << 20][(number + round) % 4])
+      raise "not its own" unless client.ask("POST /pieces", body: body).body == digest(body)
+    end
+    client.close
+    :fine
+  end
+
+  def test_many_uploads_at_once
+    start("upload.ru", "-w", "2", "-t", "3", "--front-threads", "2")
+    @port = port
+    talks = (1..12).map { |number| Thread.new { converse(number) } }
+    assert_equal [:fine], talks.map(&:value).uniq
+    assert_no_files
+    server.signal("TERM")
+    assert_equal 0, server.wait
+  end
+
+  # What is on its way when the server is told to go still comes whole.
+  def test_an_upload_under_way_is_finished_by_a_server_that_ends
+    start("upload.ru", "-w", "1")
+    body = random(4 * MEMORY)
+    head = Client.request("POST /digest", "Content-Length: #{body.bytesize}")
+    client = connect.write(head, body.byteslice(0, 3 * MEMORY))
+    wait_until("a part is on disk") { on_disk(front).positive? }
+    server.signal("TERM")
+    wait_until("nobody is let in any more") { refused? }
+    client.write(body.byteslice((3 * MEMORY)..))
+    assert_equal digest(body), client.answer.body
+    assert client.ended?
+    assert_equal 0, server.wait
+  end
+
+  def refused?
+    Helper::Client.tcp(port).close
+    false
+  rescue Errno::ECONNREFUSED, Errno::ECONNRESET
+    true
+  end
+end

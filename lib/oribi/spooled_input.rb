@@ -19,7 +19,7 @@ module Oribi
       (return if seat.cancelled?) until mine.wait_readable(PATIENCE)
       file = mine.recv_io(File, "rb")
       seat.instance_variable_set(:@spooled_input, file)
-    rescue SystemCallError, SocketError, IOError => error
+    rescue StandardError => error
       # The front closes the socket of whom it has nothing to give.
       warn "oribi: worker #{Process.pid}: no request body: #{error.message}" unless seat.cancelled?
     ensure

@@ -20,8 +20,6 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Fewer bytes than this are not worth a step on disk of their own, unless they are the last.
 pub const PIECE: usize = 256 * 1024;
-/// Giving the blocks of a longer file back takes its time, so that is not done on a front thread.
-const LARGE: u64 = 4 << 20;
 /// `f_type` of a tmpfs, statfs(2).
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
@@ -145,8 +143,9 @@ impl Spool {
 }
 
 impl Drop for Spool {
+    /// The last close gives the file's blocks back, and may have to wait for the disk to do so.
     fn drop(&mut self) {
-        if self.length >= LARGE
+        if self.length > 0
             && let Ok(runtime) = Handle::try_current()
         {
             let inner = self.inner.clone();
