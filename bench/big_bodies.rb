@@ -83,8 +83,9 @@ class BigBodies
     most = [most, memory].max until watched.join(0.05)
     seconds = Helper.now - started
     growth = most - before
-    puts format("%-10s %d MiB in %.1f s, %.0f MB/s; memory %.1f MB before, at most %.1f MB more",
-                name, @mib, seconds, (@mib << 20) / 1e6 / seconds, before / 1e6, growth / 1e6)
+    rate = ((@mib << 20) / 1e6 / seconds).round
+    puts "#{name}: #{@mib} MiB in #{seconds.round(1)} s, #{rate} MB/s; memory " \
+         "#{(before / 1e6).round(1)} MB before, at most #{(growth / 1e6).round(1)} MB more"
     growth
   end
 
