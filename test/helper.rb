@@ -69,5 +69,8 @@ module Helper
     [root] + all.select { |entry| entry.parent == pid }.flat_map { |entry| family(entry.pid, all) }
   end
 
+  # Rack's release as a number: 2.2, 3.1.
+  def rack = @rack ||= Float(Gem::Specification.find_by_name("rack").version.to_s[/\A\d+\.\d+/])
+
   def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
 end

@@ -28,9 +28,12 @@ class EnvTest < Helper::Case
   end
 
   def others(multithread: false, multiprocess: true)
-    { "rack.version" => ["Array", "[1, 3]"], "rack.errors" => ["IO", "#<IO:<STDERR>>"],
-      "rack.multithread" => boolean(multithread), "rack.multiprocess" => boolean(multiprocess),
-      "rack.run_once" => boolean(false), "rack.hijack?" => boolean(false) }
+    version = Helper.rack < 3 ? { "rack.version" => ["Array", "[1, 3]"] } : {}
+    version.merge("rack.errors" => ["IO", "#<IO:<STDERR>>"],
+                  "rack.multithread" => boolean(multithread),
+                  "rack.multiprocess" => boolean(multiprocess),
+                  "rack.run_once" => boolean(false), "rack.hijack?" => boolean(false),
+                  "rack.response_finished" => ["Array", "[]"], "rack.after_reply" => %w[Array []])
   end
 
   def boolean(value) = [value.class.name, value.inspect]

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-require "oribi/file_body"
 require "oribi/input"
 require "oribi/spooled_input"
 require "oribi/version"
 require "stringio"
 require "oribi/native"
+require "oribi/callables"
+require "oribi/reply"
 
 module Oribi
   # One worker process: its threads take requests from the queue, call the app, reply.
@@ -21,22 +22,32 @@ module Oribi
       @nr = nr
       @generation = settings.fetch("generation")
       @mount = settings.fetch("mount", "/")
+      @early_hints = settings.fetch("early_hints", false)
+      @rack = rack_release
       threads = settings.fetch("threads", 1)
       multiprocess = settings.fetch("workers", 1) > 1
-      template = template_env(multithread: threads > 1, multiprocess: multiprocess)
-      @seats = Native.seats(seat, threads, @generation, template)
+      @template = template_env(multithread: threads > 1, multiprocess: multiprocess)
+      @seats = Native.seats(seat, threads, @generation)
     end
 
     def run
       Process.setproctitle("oribi: worker #{@nr} gen #{@generation} #{@mount}")
+      Native.rack_release(*@rack)
       %w[TERM QUIT].each { |signal| trap(signal) { @seats.each(&:retire) } }
       first, *others = @seats
       threads = others.map { |seat| Thread.new { serve(seat) } }
       serve(first)
       threads.each(&:join)
+      raise @ending if @ending
     end
 
     private
+
+    # Which of Rack's rules hold: major and minor.
+    def rack_release
+      release = defined?(Rack.release) ? Rack.release : "3.0"
+      release.split(".").first(2).map { |number| Integer(number, 10) }
+    end
 
     # What every request's env starts as. Values that a request rarely changes are here, so that
     # they need not be made anew; frozen, so that no app can change them for the next request.
@@ -45,22 +56,38 @@ module Oribi
                  "QUERY_STRING" => "", "SERVER_PROTOCOL" => "HTTP/1.1",
                  "HTTP_VERSION" => "HTTP/1.1", "SERVER_SOFTWARE" => "oribi/#{VERSION}",
                  "rack.url_scheme" => "http" }
-      binary.transform_values { |value| value.b.freeze }.merge(
-        "rack.version" => [1, 3].freeze, "rack.input" => NullInput, "rack.errors" => $stderr,
-        "rack.multithread" => multithread, "rack.multiprocess" => multiprocess,
-        "rack.run_once" => false, "rack.hijack?" => false
-      )
+      env = binary.transform_values { |value| value.b.freeze }
+      env["rack.version"] = [1, 3].freeze if @rack.first < 3
+      env.merge("rack.input" => NullInput, "rack.errors" => $stderr,
+                "rack.multithread" => multithread, "rack.multiprocess" => multiprocess,
+                "rack.run_once" => false, "rack.hijack?" => false)
+    end
+
+    # A seat's own part of the env: what it holds belongs to the request that the seat serves. The
+    # two lists are made once, since hardly any request uses them, and emptied when one has.
+    def take_place(seat, finished, after)
+      own = { "rack.response_finished" => finished, "rack.after_reply" => after }
+      seat.template = @template.merge(own)
     end
 
     def serve(seat)
-      while (env = seat.take)
+      take_place(seat, finished = [], after = [])
+      until @ending || (env = seat.take).nil?
+        status = headers = error = nil
         begin
           status, headers, body = @app.call(env)
-          answer(seat, status, headers, body)
+          answer(seat, env, status, headers, body)
         rescue Exception => error # rubocop:disable Lint/RescueException
           failed(seat, env, error)
         end
+        next if finished.empty? && after.empty?
+
+        replied(env, finished, env, status, headers, error)
+        replied(env, after)
       end
+    rescue SystemExit, SignalException => error
+      # From a thread of the app's own, which reaches whatever the main thread does.
+      @ending ||= error
     ensure
       # An app may end its thread without an exception: nobody waits for the rest of that reply,
       # and no worker goes on with a thread less.
@@ -68,34 +95,48 @@ module Oribi
       seat.cut
     end
 
-    def answer(seat, status, headers, body)
-      headers = headers.to_h unless headers.is_a?(Hash) || headers.nil?
-      return if FileBody.reply(seat, status.to_i, headers, body)
-      return if seat.reply(status.to_i, headers, body)
-
-      body.each { |part| break unless seat.write(part) }
-      seat.finish
+    def answer(seat, env, status, headers, body)
+      case seat.reply(status, headers, body)
+      when true then nil
+      when false then Reply.send_body(seat, env, body)
+      else Reply.send_special(seat, env, status, headers, body)
+      end
     ensure
       body.close if body.respond_to?(:close)
     end
 
-    # The worker lives on, except when the app asked the process to end.
+    # The worker lives on, except when the app asked the process to end: it then leaves once its
+    # other threads have answered what they have.
     def failed(seat, env, error)
+      @ending ||= error if error.is_a?(SystemExit) || error.is_a?(SignalException)
       if seat.reply_started?
         seat.cut
       else
         seat.reply(500, { "content-type" => "text/plain" }, ["Internal Server Error\n"])
       end
       report(env, error)
-      raise error if error.is_a?(SystemExit) || error.is_a?(SignalException)
     end
 
+    # Calls what the app wants to be called once the reply is out. rack.response_finished: the last
+    # one first.
+    def replied(env, callables, *arguments)
+      list = arguments.empty? ? callables.dup : callables.reverse
+      callables.clear
+      list.each do |callable|
+        callable.call(*arguments)
+      rescue Exception => error # rubocop:disable Lint/RescueException
+        @ending ||= error if error.is_a?(SystemExit) || error.is_a?(SignalException)
+        report(env, error)
+      end
+    end
+
+    # As bytes: path and message need not be of one encoding.
     def report(env, error)
-      # As bytes: path and message need not be of one encoding.
       names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
       method, *path = env.values_at(*names).map { |value| value.to_s.b }
-      message = error.full_message(highlight: false).b
-      $stderr.write("oribi: worker #{@nr}: #{method} #{path.join}: ".b << message)
+      message = "#{error.message.tr("\n", ' ')}\n" if error.is_a?(BadReply)
+      message ||= error.full_message(highlight: false)
+      $stderr.write("oribi: worker #{@nr}: #{method} #{path.join}: ".b << message.b)
     end
   end
 end

@@ -51,17 +51,26 @@ WRONG = {
   "status-99" => -> { [99, PLAIN, []] },
   "status-1000" => -> { [1000, PLAIN, []] },
   "status-nil" => -> { [nil, PLAIN, []] },
+  "status-object" => -> { [Object.new, PLAIN, []] },
+  "status-100" => -> { [100, PLAIN, []] },
   "status-101" => -> { [101, PLAIN, []] },
   "headers-nil" => -> { [200, nil, []] },
   "headers-text" => -> { [200, "a: b", []] },
-  "name-number" => -> { [200, { 1 => "x" }, []] },
+  "name-number" => -> { [200, { 1.5 => "x" }, []] },
   "name-space" => -> { [200, { "a b" => "x" }, []] },
+  "name-return" => -> { [200, { "a\r\nb" => "x" }, []] },
   "name-empty" => -> { [200, { "" => "x" }, []] },
-  "value-number" => -> { [200, { "x-a" => 1 }, []] },
+  "value-float" => -> { [200, { "x-a" => 1.5 }, []] },
   "value-nil" => -> { [200, { "x-a" => nil }, []] },
+  "value-list-nil" => -> { [200, { "x-a" => ["x", nil] }, []] },
   "value-return" => -> { [200, { "x-a" => "a\r\nb: c" }, []] },
   "value-zero" => -> { [200, { "x-a" => "a\0b" }, []] },
   "value-long" => -> { [200, { "x-a" => "x" * 70_000 }, []] },
+  "values-long" => -> { [200, (1..5).to_h { |i| ["x-#{i}", "x" * 60_000] }, []] },
+  "length-text" => -> { [200, { "content-length" => "5 or so" }, ["short"]] },
+  "length-twice" => -> { [200, { "content-length" => "5", "Content-Length" => "5" }, ["short"]] },
+  "coding" => -> { [200, { "transfer-encoding" => "gzip" }, ["x"]] },
+  "coding-wrong" => -> { [200, { "transfer-encoding" => "chunked" }, ["x\r\n"]] },
   "body-nil" => -> { [200, PLAIN, nil] },
   "body-text" => -> { [200, PLAIN, "text"] },
   "body-numbers" => -> { [200, PLAIN, [1, 2]] },
@@ -92,7 +101,6 @@ use(Class.new do
     when "/array/many" then [200, PLAIN, (1..20_000).map { |i| "#{i}\n" }]
     when "/array/loud" then [200, PLAIN, Loud.new(%w[one two])]
     when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
-    when "/length/none" then [200, PLAIN.merge("content-length" => "5 or so"), ["short"]]
     when "/length/stream"
       [200, PLAIN.merge("content-length" => "20"), Body.new("first") { File.read("gate") }]
     when "/length/long" then [200, PLAIN.merge("content-length" => "2"), ["long"]]

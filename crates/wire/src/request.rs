@@ -78,6 +78,7 @@ pub mod key {
     pub const CONTENT_TYPE: u8 = 12;
     pub const CONTENT_LENGTH: u8 = 13;
     pub const HTTP_HOST: u8 = 14;
+    pub const HTTP_UPGRADE: u8 = 43;
     /// The pair carries its name.
     pub const NAMED: u8 = 255;
 }

@@ -49,9 +49,10 @@ impl Seat {
         self.held().is_none_or(|(_, slot)| slot.cancelled.load(Acquire) != 0)
     }
 
-    /// True once a part of the reply has been published: it can then not be replaced any more.
+    /// True once a part of the final reply has been published: it can then not be replaced any
+    /// more.
     pub fn reply_started(&self) -> bool {
-        self.held().is_none_or(|(_, slot)| slot.written.load(Relaxed) != 0)
+        self.held().is_none_or(|(_, slot)| slot.written.load(Relaxed) != self.interim)
     }
 
     /// Starts a reply head in the seat's own memory, forgetting what was written of this reply
@@ -81,6 +82,11 @@ impl Seat {
         count
     }
 
+    /// Whether the reply window has room for so many bytes.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.held().is_some_and(|(_, slot)| slot.room_beyond(self.written) as usize >= bytes)
+    }
+
     /// Like `write`, for the prepared head from byte `from`.
     pub fn write_head(&mut self, from: usize) -> usize {
         let head = std::mem::take(&mut self.head);
@@ -99,6 +105,12 @@ impl Seat {
             self.board().fronts[front].note(claim.slot);
             self.ring_front(front);
         }
+    }
+
+    /// Shows the front an interim response; the final one has not begun.
+    pub fn publish_interim(&mut self) {
+        self.publish();
+        self.interim = self.published;
     }
 
     /// Sleeps until the window has room or the request is cancelled. Without the interpreter

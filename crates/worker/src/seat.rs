@@ -44,6 +44,8 @@ pub struct Seat {
     /// Bytes of the present reply written, and published, so far.
     pub(crate) written: u32,
     pub(crate) published: u32,
+    /// Bytes of it that belong to interim responses.
+    pub(crate) interim: u32,
     pub(crate) head: Vec<u8>,
 }
 
@@ -68,6 +70,7 @@ impl Seat {
             claim: None,
             written: 0,
             published: 0,
+            interim: 0,
             head: Vec::with_capacity(1024),
         }
     }
@@ -145,6 +148,7 @@ impl Seat {
         slot.taken_ns.store(now_ns(), Relaxed);
         self.written = slot.written.load(Relaxed);
         self.published = self.written;
+        self.interim = self.written;
     }
 
     /// After a note: wakes the front thread if it sleeps.

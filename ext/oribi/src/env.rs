@@ -1,15 +1,16 @@
 //! A slot's request record as a Rack env: a copy of the template plus what varies.
 
-use crate::ruby;
 use crate::seat::{self, RubySeat};
+use crate::{head, ruby};
 use rb_sys::*;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use wire::request::{KEYS, Key, Pairs};
+use wire::request::{KEYS, Key, Pairs, key};
 
 /// The interned keys of `wire::request::KEYS`.
 static KEY_STRINGS: [AtomicU64; KEYS.len()] = [const { AtomicU64::new(0) }; KEYS.len()];
 static RACK_INPUT: AtomicU64 = AtomicU64::new(0);
+static RACK_PROTOCOL: AtomicU64 = AtomicU64::new(0);
 static QUEUE_TIME: AtomicU64 = AtomicU64::new(0);
 static STRING_IO: AtomicU64 = AtomicU64::new(0);
 
@@ -22,6 +23,7 @@ pub fn remember_keys() {
     };
     KEYS.iter().zip(&KEY_STRINGS).for_each(|(name, place)| remember(place, name));
     remember(&RACK_INPUT, "rack.input");
+    remember(&RACK_PROTOCOL, "rack.protocol");
     remember(&QUEUE_TIME, "oribi.queue_time");
     // SAFETY: a constant path that stringio, required by lib/oribi, defines.
     let string_io = unsafe { rb_path2class(c"StringIO".as_ptr()) };
@@ -29,11 +31,20 @@ pub fn remember_keys() {
     STRING_IO.store(string_io, Relaxed);
 }
 
-/// The env of the request the seat holds.
-pub fn build(this: &RubySeat) -> VALUE {
-    // SAFETY: the template is a Hash, kept alive by `seats`.
+/// Makes the env of the request the seat holds.
+pub fn build(this: &mut RubySeat) {
+    // SAFETY: the template is a Hash, kept alive by the seat.
     let env = unsafe { rb_hash_dup(this.template) };
+    this.env = env;
+    this.bodiless = false;
     for (key, value) in Pairs(this.seat.record()) {
+        match key {
+            Key::Known(key::REQUEST_METHOD) => this.bodiless = value == b"HEAD",
+            Key::Known(key::HTTP_UPGRADE) if head::rack_is(3, 1) => {
+                ruby::store(env, RACK_PROTOCOL.load(Relaxed), protocols(value));
+            }
+            _ => {}
+        }
         let key = match key {
             Key::Known(number) => KEY_STRINGS[number as usize].load(Relaxed),
             Key::Named([]) => continue,
@@ -46,7 +57,20 @@ pub fn build(this: &RubySeat) -> VALUE {
     }
     let seconds = this.seat.queue_ns() as f64 / 1e9;
     ruby::store(env, QUEUE_TIME.load(Relaxed), ruby::float(seconds));
-    env
+}
+
+/// `rack.protocol`: what the client would rather speak (RFC 9110, section 7.8).
+fn protocols(upgrade: &[u8]) -> VALUE {
+    // SAFETY: plain constructors.
+    unsafe {
+        let list = rb_ary_new();
+        for protocol in upgrade.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            if !protocol.is_empty() {
+                rb_ary_push(list, ruby::string(protocol));
+            }
+        }
+        list
+    }
 }
 
 /// A rewindable `rack.input` with a copy of the body: the slot is needed for the reply.
@@ -59,7 +83,7 @@ fn input(this: &RubySeat) -> VALUE {
 
 /// If the body is a file: asks for it, so that it is the `rack.input`; false when it cannot be had.
 /// May wait without the GVL, and run traps.
-pub fn fetch_file(object: VALUE, env: VALUE) -> bool {
+pub fn fetch_file(object: VALUE) -> bool {
     if !seat::of(object).seat.body_spooled() {
         return true;
     }
@@ -67,8 +91,9 @@ pub fn fetch_file(object: VALUE, env: VALUE) -> bool {
     if file == ruby::nil() {
         return false;
     }
-    seat::of(object).has_file = true;
-    ruby::store(env, RACK_INPUT.load(Relaxed), file);
+    let this = seat::of(object);
+    this.has_file = true;
+    ruby::store(this.env, RACK_INPUT.load(Relaxed), file);
     true
 }
 

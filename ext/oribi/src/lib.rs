@@ -8,6 +8,7 @@
 
 mod env;
 mod gvl;
+mod head;
 mod process;
 mod reply;
 mod ruby;
@@ -16,8 +17,10 @@ mod seat;
 /// Called by Ruby when the extension is loaded.
 #[unsafe(no_mangle)]
 pub extern "C" fn Init_native() {
-    let native = ruby::define_module(Some(ruby::define_module(None, c"Oribi")), c"Native");
+    let oribi = ruby::define_module(None, c"Oribi");
+    let native = ruby::define_module(Some(oribi), c"Native");
     process::define(native);
+    head::define(oribi, native);
     env::remember_keys();
     let seat = seat::define(native);
     reply::define(seat);

@@ -1,10 +1,10 @@
 //! A Rack response as reply frames: status, headers, then the body as it comes.
 
 use crate::gvl;
+use crate::head::{self, Kind, bad};
 use crate::ruby::{self, Method};
-use crate::seat::{self, RubySeat};
+use crate::seat::{self, RubySeat, Stage};
 use rb_sys::*;
-use std::ffi::{c_int, c_void};
 use wire::frame;
 use worker::Seat;
 
@@ -12,25 +12,73 @@ use worker::Seat;
 pub fn define(class: VALUE) {
     ruby::define_method(class, c"reply", Method::M3(reply));
     ruby::define_method(class, c"reply_file", Method::M4(reply_file));
+    ruby::define_method(class, c"reply_parts", Method::M3(reply_parts));
     ruby::define_method(class, c"write", Method::M1(write));
     ruby::define_method(class, c"finish", Method::M0(finish));
     ruby::define_method(class, c"cut", Method::M0(cut));
     ruby::define_method(class, c"reply_started?", Method::M0(reply_started));
+    ruby::define_method(class, c"interim", Method::M2(interim));
+    ruby::define_method(class, c"hijack", Method::M1(hijack));
+    ruby::define_method(class, c"hijack_with", Method::M3(hijack_with));
+    ruby::define_method(class, c"hijacked?", Method::M0(hijacked));
 }
 
 /// `reply(status, headers, body)`: true when the reply is complete; false when the head has gone
-/// out and the body, not a plain Array, is to be written part by part.
+/// out and the body, not a plain Array, is to be written part by part; nil, and nothing was
+/// written, when it is not a plain reply and `Oribi::Reply` must see to it.
 unsafe extern "C" fn reply(object: VALUE, status: VALUE, headers: VALUE, body: VALUE) -> VALUE {
-    let this = seat::of(object);
+    reply_with(seat::of(object), status, headers, body, true)
+}
+
+/// `reply_parts(status, headers, body)`: the same for a body that may be a file but is to be written
+/// part by part.
+unsafe extern "C" fn reply_parts(
+    object: VALUE,
+    status: VALUE,
+    headers: VALUE,
+    body: VALUE,
+) -> VALUE {
+    reply_with(seat::of(object), status, headers, body, false)
+}
+
+fn reply_with(
+    this: &mut RubySeat,
+    status: VALUE,
+    headers: VALUE,
+    body: VALUE,
+    as_file: bool,
+) -> VALUE {
+    if this.stage == Stage::Hijacked {
+        // Whatever the app returns, the connection is no longer ours.
+        end(this);
+        return ruby::boolean(true);
+    }
+    // SAFETY: type checks.
+    let simple = unsafe { RB_INTEGER_TYPE_P(status) && RB_TYPE_P(headers, RUBY_T_HASH) };
+    if !simple {
+        return ruby::nil();
+    }
     // SAFETY: the type is checked; subclasses may have an `each` of their own, so they stream.
     let plain = unsafe { RB_TYPE_P(body, RUBY_T_ARRAY) && rb_obj_class(body) == rb_cArray };
-    // SAFETY: a constant name; asks the object, which may raise. Asked before the head goes out.
-    if !plain && unsafe { rb_respond_to(body, rb_intern(c"each".as_ptr())) } == 0 {
-        // SAFETY: a static of Ruby's.
-        ruby::raise(unsafe { rb_eTypeError }, "the app's body has no method each");
+    let status = ruby::integer(status);
+    let bodiless = matches!(status, 204 | 304);
+    if as_file && !plain && !bodiless && responds(body, c"to_path") {
+        return ruby::nil();
     }
-    head(this, status, headers);
-    write_head(this);
+    if status == 101 || !head::make(&mut this.seat, Kind::Reply, status, headers) {
+        return ruby::nil();
+    }
+    // Asked before the head goes out.
+    if !plain && !responds(body, c"each") && !responds(body, c"call") {
+        let kind = ruby::kind(body);
+        bad!("the app's body is {kind} and responds neither to each nor to call");
+    }
+    this.stage = Stage::Replying;
+    write_head(this, frame::HEAD);
+    if bodiless || this.bodiless {
+        end(this);
+        return ruby::boolean(true);
+    }
     if !plain {
         this.seat.publish();
         return ruby::boolean(false);
@@ -57,13 +105,19 @@ unsafe extern "C" fn reply_file(
 ) -> VALUE {
     let this = seat::of(object);
     let (offset, length) = (ruby::integer(offset) as u64, ruby::integer(length) as u64);
-    head(this, status, headers);
-    write_head(this);
+    head::make(&mut this.seat, Kind::Reply, ruby::integer(status), headers);
+    this.stage = Stage::Replying;
+    write_head(this, frame::HEAD);
     let payload = frame::file(offset, length);
     write_all(this, &frame::header(frame::FILE, payload.len()));
     write_all(this, &payload);
     end(this);
     ruby::boolean(true)
+}
+
+fn responds(object: VALUE, name: &std::ffi::CStr) -> bool {
+    // SAFETY: a C string; asks the object, which may raise.
+    unsafe { rb_respond_to(object, rb_intern(name.as_ptr())) != 0 }
 }
 
 /// `write(part)`: one part of the body, published at once; false when nobody wants the rest.
@@ -91,75 +145,67 @@ unsafe extern "C" fn reply_started(object: VALUE) -> VALUE {
     ruby::boolean(seat::of(object).seat.reply_started())
 }
 
+/// `interim(status, headers)`: a response before the response. Only by the seat's own thread, for
+/// it may wait; false when the time for it is over.
+unsafe extern "C" fn interim(object: VALUE, status: VALUE, headers: VALUE) -> VALUE {
+    let this = seat::of(object);
+    if this.stage != Stage::Open {
+        return ruby::boolean(false);
+    }
+    head::make(&mut this.seat, Kind::Interim, ruby::integer(status), headers);
+    write_head(this, frame::INTERIM);
+    this.seat.publish_interim();
+    ruby::boolean(true)
+}
+
+/// `hijack(fd)`: the connection goes to the app, whose end of the pair the front does not get.
+/// Raises IOError when there is no request or its response has begun.
+unsafe extern "C" fn hijack(object: VALUE, fd: VALUE) -> VALUE {
+    let this = seat::of(object);
+    give_away(this, fd);
+    this.seat.publish();
+    ruby::nil()
+}
+
+/// `hijack_with(fd, status, headers)`: the same behind a head; the reply is complete with it.
+unsafe extern "C" fn hijack_with(object: VALUE, fd: VALUE, status: VALUE, headers: VALUE) -> VALUE {
+    let this = seat::of(object);
+    head::make(&mut this.seat, Kind::Raw, ruby::integer(status), headers);
+    seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
+    this.stage = Stage::Replying;
+    write_head(this, frame::HEAD);
+    write_all(this, &frame::header(frame::HIJACK, 0));
+    this.stage = Stage::Hijacked;
+    end(this);
+    ruby::nil()
+}
+
+/// `hijacked?`: whether the present request's connection was given to the app.
+unsafe extern "C" fn hijacked(object: VALUE) -> VALUE {
+    ruby::boolean(seat::of(object).stage == Stage::Hijacked)
+}
+
+/// Any thread of the app's may ask for this, so it must not wait.
+fn give_away(this: &mut RubySeat, fd: VALUE) {
+    let header = frame::header(frame::HIJACK, 0);
+    let possible = this.stage == Stage::Open && this.seat.has_room(header.len());
+    if !possible {
+        // SAFETY: a static of Ruby's.
+        ruby::raise(unsafe { rb_eIOError }, "too late to hijack: the response has begun");
+    }
+    seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
+    this.seat.write(&header);
+    this.stage = Stage::Hijacked;
+}
+
 fn end(this: &mut RubySeat) {
     write_all(this, &frame::header(frame::END, 0));
     this.seat.finish();
 }
 
-fn head(this: &mut RubySeat, status: VALUE, headers: VALUE) {
-    let status = ruby::integer(status);
-    // SAFETY: statics of Ruby's, and a type check.
-    let (argument_error, is_hash) = unsafe { (rb_eArgError, RB_TYPE_P(headers, RUBY_T_HASH)) };
-    // Below 200 a client waits on for the real answer.
-    if !(200..=999).contains(&status) {
-        ruby::raise(argument_error, "the app's status is not between 200 and 999");
-    }
-    if !is_hash {
-        ruby::raise(argument_error, "the app's headers are not a Hash");
-    }
-    this.seat.start_head(status as u16);
-    ruby::each_pair(headers, field, (&raw mut this.seat).cast());
-}
-
-/// Visits one header pair; a value with newlines is several headers.
-unsafe extern "C" fn field(name: VALUE, value: VALUE, context: VALUE) -> c_int {
-    // SAFETY: the context is the seat that `head` passed and holds exclusively.
-    let seat = unsafe { &mut *(context as *mut c_void).cast::<Seat>() };
-    let name_bytes = ruby::bytes(name).unwrap_or_else(|| not_a_string("name", name));
-    if name_bytes.starts_with(b"rack.") {
-        return 0;
-    }
-    let value_bytes = ruby::bytes(value).unwrap_or_else(|| not_a_string("value", value));
-    for line in value_bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        if !seat.push_field(name_bytes, line) {
-            // SAFETY: a static of Ruby's.
-            ruby::raise(
-                unsafe { rb_eArgError },
-                "a header of the app's is longer than 65535 bytes",
-            );
-        }
-    }
-    if value_bytes.is_empty() {
-        seat.push_field(name_bytes, b"");
-    }
-    0
-}
-
-fn not_a_string(what: &str, object: VALUE) -> ! {
-    // SAFETY: any object has a class, every class a name; the message is made by Ruby, so nothing
-    // of ours is skipped by the jump.
-    unsafe {
-        let (what, class) = (ruby::string(what.as_bytes()), rb_obj_classname(object));
-        rb_raise(
-            rb_eTypeError,
-            c"a header %s of the app's is a %s, not a String".as_ptr(),
-            RSTRING_PTR(what),
-            class,
-        )
-    }
-}
-
 fn write_part(this: &mut RubySeat, part: VALUE) {
     let Some(bytes) = ruby::bytes(part) else {
-        // SAFETY: any object has a class, every class a name.
-        unsafe {
-            let class = rb_obj_classname(part);
-            rb_raise(
-                rb_eTypeError,
-                c"a part of the app's body is a %s, not a String".as_ptr(),
-                class,
-            )
-        }
+        bad!("a part of the app's body is of class {}, not String", ruby::kind(part));
     };
     let mut offset = 0;
     while offset < bytes.len() {
@@ -195,10 +241,11 @@ fn write_all(this: &mut RubySeat, mut bytes: &[u8]) {
     }
 }
 
-/// The HEAD frame. The head lies in the seat itself, so it is written by index.
-fn write_head(this: &mut RubySeat) {
+/// The head that was made last, as a frame of this kind. It lies in the seat itself, so it is
+/// written by index.
+fn write_head(this: &mut RubySeat, kind: u8) {
     let length = this.seat.head().len();
-    write_all(this, &frame::header(frame::HEAD, length));
+    write_all(this, &frame::header(kind, length));
     let mut done = 0;
     while done < this.seat.head().len() {
         let wrote = this.seat.write_head(done);

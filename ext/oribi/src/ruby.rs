@@ -3,6 +3,7 @@
 
 use rb_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+use std::fmt;
 use std::mem::transmute;
 
 /// A Ruby method in Rust with the arguments behind `self` given by the array's length.
@@ -171,6 +172,36 @@ pub fn raise(class: VALUE, message: &str) -> ! {
     let message = string(message.as_bytes());
     // SAFETY: a class of exceptions and a String; does not return.
     unsafe { rb_exc_raise(rb_exc_new_str(class, message)) }
+}
+
+/// Raises, with a message made of parts.
+pub fn raise_with(class: VALUE, message: fmt::Arguments<'_>) -> ! {
+    // Ruby's before the jump, which skips destructors.
+    let message = string(message.to_string().as_bytes());
+    // SAFETY: as in `raise`.
+    unsafe { rb_exc_raise(rb_exc_new_str(class, message)) }
+}
+
+/// The name of an object's class, and the object itself where it is nil.
+pub fn kind<'a>(object: VALUE) -> &'a str {
+    if object == nil() {
+        return "nil";
+    }
+    // SAFETY: any object has a class; the name lives as long as the class, which the object holds.
+    unsafe { CStr::from_ptr(rb_obj_classname(object)) }.to_str().unwrap_or("object")
+}
+
+/// What an Integer or a Symbol is as a String; a String as it is.
+pub fn text(object: VALUE) -> Option<VALUE> {
+    // SAFETY: the types are checked.
+    unsafe {
+        match object {
+            _ if RB_TYPE_P(object, RUBY_T_STRING) => Some(object),
+            _ if RB_TYPE_P(object, RUBY_T_SYMBOL) => Some(rb_sym2str(object)),
+            _ if RB_INTEGER_TYPE_P(object) => Some(rb_obj_as_string(object)),
+            _ => None,
+        }
+    }
 }
 
 /// Raises a SystemCallError-like RuntimeError for a failed system call or mapping.

@@ -17,6 +17,23 @@ pub struct RubySeat {
     pub template: VALUE,
     /// The Ruby object has the file that the last request's body lay in.
     pub has_file: bool,
+    /// The env of the request being served, or of the last one.
+    pub env: VALUE,
+    /// Replies to the request have no body: it is a HEAD.
+    pub bodiless: bool,
+    /// How far its reply has come.
+    pub stage: Stage,
+}
+
+/// How far a reply has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing but interim responses yet.
+    Open,
+    /// The head was written.
+    Replying,
+    /// The connection is the app's.
+    Hijacked,
 }
 
 struct DataType(rb_data_type_t);
@@ -44,7 +61,9 @@ static TYPE: DataType = DataType(rb_data_type_t {
 pub fn define(native: VALUE) -> VALUE {
     let class = ruby::define_class(native, c"Seat");
     ruby::keep(class);
-    ruby::define_function(native, c"seats", Method::M4(seats));
+    ruby::define_function(native, c"seats", Method::M3(seats));
+    ruby::define_method(class, c"template=", Method::M1(set_template));
+    ruby::define_method(class, c"env", Method::M0(env_of));
     ruby::define_method(class, c"take", Method::M0(take));
     ruby::define_method(class, c"retire", Method::M0(retire));
     ruby::define_method(class, c"pass", Method::M2(pass));
@@ -64,34 +83,47 @@ pub fn of<'a>(object: VALUE) -> &'a mut RubySeat {
     unsafe { &mut *rb_check_typeddata(object, &raw const TYPE.0).cast::<RubySeat>() }
 }
 
-/// `seats(first, count, generation, template) -> [Seat]`: the seats of one worker process.
-unsafe extern "C" fn seats(
-    native: VALUE,
-    first: VALUE,
-    count: VALUE,
-    generation: VALUE,
-    template: VALUE,
-) -> VALUE {
+/// `seats(first, count, generation) -> [Seat]`: the seats of one worker process, whose templates
+/// are to be set before they take anything.
+unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation: VALUE) -> VALUE {
     let (first, count) = (ruby::integer(first) as u16, ruby::integer(count) as u16);
     let generation = ruby::integer(generation) as u64;
     let Some((segment, fronts)) = process::segment() else {
         // SAFETY: a static of Ruby's.
         ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
     };
-    ruby::keep(template);
     let crew = Arc::new(Crew::default());
-    // SAFETY: plain constructors; a class defined by `define`; the boxes are leaked on purpose.
+    // SAFETY: plain constructors; a class defined by `define`; the boxes are leaked on purpose,
+    // so the places registered with the collector stay where they are.
     unsafe {
         let list = rb_ary_new();
         let class = rb_const_get(native, rb_intern(c"Seat".as_ptr()));
         for index in first..first + count {
             let seat = Seat::new(segment, fronts, crew.clone(), index, generation);
-            let data = Box::into_raw(Box::new(RubySeat { seat, template, has_file: false }))
-                .cast::<c_void>();
+            let (template, env) = (rb_hash_new(), ruby::nil());
+            let (stage, has_file, bodiless) = (Stage::Open, false, false);
+            let data = RubySeat { seat, template, env, bodiless, stage, has_file };
+            let data = Box::into_raw(Box::new(data));
+            rb_gc_register_address(&raw mut (*data).template);
+            rb_gc_register_address(&raw mut (*data).env);
+            let data = data.cast::<c_void>();
             rb_ary_push(list, rb_data_typed_object_wrap(class, data, &raw const TYPE.0));
         }
         list
     }
+}
+
+/// `template = hash`: what every env starts as.
+unsafe extern "C" fn set_template(object: VALUE, template: VALUE) -> VALUE {
+    // SAFETY: raises for what is no Hash.
+    unsafe { rb_check_type(template, RUBY_T_HASH as i32) };
+    of(object).template = template;
+    template
+}
+
+/// `env`: of the request being served, or of the last one.
+unsafe extern "C" fn env_of(object: VALUE) -> VALUE {
+    of(object).env
 }
 
 /// `take -> env | nil`: waits for a request; nil when the seat is to be given up.
@@ -103,11 +135,12 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
             Next::Leave => return ruby::nil(),
             Next::Sleep => gvl::without(&this.seat, Seat::sleep, Seat::ring),
             Next::Request => {
-                let env = env::build(this);
-                if !env::fetch_file(object, env) {
+                env::build(this);
+                this.stage = Stage::Open;
+                if !env::fetch_file(object) {
                     of(object).seat.finish();
                 } else if of(object).seat.begin() {
-                    return env;
+                    return of(object).env;
                 }
             }
         }
@@ -127,13 +160,18 @@ unsafe extern "C" fn pass(object: VALUE, kind: VALUE, fd: VALUE) -> VALUE {
         2 => Kind::Hijack,
         _ => Kind::Body,
     };
+    pass_fd(of(object), kind, fd);
+    ruby::nil()
+}
+
+/// Passes a copy of the fd of this number; raises when that fails.
+pub fn pass_fd(this: &mut RubySeat, kind: Kind, fd: VALUE) {
     let fd = ruby::integer(fd) as i32;
     // SAFETY: borrowed only for the call; a number that is no fd gives EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    if let Err(error) = of(object).seat.pass(kind, fd) {
+    if let Err(error) = this.seat.pass(kind, fd) {
         ruby::raise_io(&error);
     }
-    ruby::nil()
 }
 
 /// `cancelled?`: whether nobody wants the reply any more.
