@@ -23,6 +23,7 @@ class PeerTest < Helper::Case
   REQUESTS = {
     "a plain GET" => [["GET /env", HOST]],
     "a query" => [["GET /env/a%20b;c?d=e&f=%20+", HOST]],
+    "a path of many names" => [["GET /env//x/./../%2e%2e/%2F;a=b/", HOST]],
     "an empty query" => [["GET /env/?", HOST]],
     "usual headers" => [["GET /env", HOST, "User-Agent: x", "Accept: */*", "Cookie: a=b",
                          "Referer: /", "Accept-Encoding: gzip", "If-None-Match: \"x\"",
@@ -33,6 +34,9 @@ class PeerTest < Helper::Case
     "chunks" => [["POST /env", HOST, "Transfer-Encoding: chunked"], "4\r\nbody\r\n0\r\n\r\n"],
     "a header twice" => [["GET /env", HOST, "X-A: 1", "X-A: 2"]],
     "an absolute target" => [["GET http://example.org:8080/env?q", HOST]],
+    # RFC 9112, section 3.2.2: Host is ignored.
+    "an absolute target elsewhere" => [["GET http://else.example:1/env", HOST], "",
+                                       %w[HTTP_HOST SERVER_NAME SERVER_PORT]],
     "a DELETE" => [["DELETE /env", HOST]],
     # Puma's SERVER_PROTOCOL is a constant.
     "HTTP/1.0" => [["GET /env HTTP/1.0", HOST], "", %w[SERVER_PROTOCOL]],
