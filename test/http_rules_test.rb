@@ -75,6 +75,24 @@ class HttpRulesTest < Helper::Case
     end
   end
 
+  # docs/http.md names every request of the corpus, and only tests that there are.
+  def test_the_table_is_true
+    named = File.read(File.join(Helper::ROOT, "docs/http.md")).scan(/`([^`\s]+(?:: \w+)?)`/).flatten
+    globs, others = named.partition { |name| name.match?(/\A[245]\d\d-/) }
+    files = Dir[File.join(CORPUS, "*/*.http")].map { |file| File.basename(file, ".http") }
+    matches = ->(glob, file) { File.fnmatch(glob, file) }
+    assert_empty(globs.reject { |glob| files.any? { |file| matches.call(glob, file) } })
+    assert_empty(files.reject { |file| globs.any? { |glob| matches.call(glob, file) } })
+    tests = others.filter_map { |name| name.match(/\A(\S+\.(?:rb|rs)): (\w+)\z/)&.captures }
+    refute_empty tests
+    assert_empty(tests.reject { |file, test| test?(file, test) })
+  end
+
+  def test?(file, name)
+    path = File.join(Helper::ROOT, file.include?("/") ? file : "test/#{file}")
+    File.exist?(path) && File.read(path).match?(/^\s*(?:def|fn) #{name}\b/)
+  end
+
   # However its bytes come, a request is judged alike, and those before it are answered.
   def test_a_refusal_behind_other_requests
     bad = File.binread(File.join(CORPUS, "invalid/400-two-equal-lengths.http"))

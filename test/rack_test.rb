@@ -127,6 +127,18 @@ class EnvTest < Helper::Case
                { "HTTP_X_FINE" => "1", "HTTP_PROXY_CONNECTION" => "keep-alive" })
   end
 
+  def test_no_header_sets_a_variable_of_the_servers
+    names = %w[Request-Method Script-Name Path-Info Query-String Server-Name Remote-Addr Remote-User
+               Auth-Type Https Gateway-Interface rack.input rack.url_scheme HTTP-Host Content-Type-]
+    client = connect
+    found = env(client.get("/env", *names.map { |name| "#{name}: evil" }))
+    evil = found.filter_map { |key, (value, _)| key if value == "evil" }
+    assert(evil.all? { |key| key.start_with?("HTTP_") }, evil.inspect)
+    # The one with an underscore is dropped.
+    assert_equal names.size - 1, evil.size
+    assert_equal "test", found["HTTP_HOST"].first
+  end
+
   def test_values_are_bytes_without_the_space_around
     client = connect
     answer = client.get("/env", "X-Bytes: \xC3\xA4\xFF".b, "X-Space: \t a  b \t", "X-Empty: ",
