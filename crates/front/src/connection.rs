@@ -81,7 +81,7 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
     let mut io = parts.io.into_inner();
     match end {
         Ok(Due::Rest) => {
-            io.put_back(parts.read_buf);
+            io.put_back(&parts.read_buf);
             After::Rest(io)
         }
         Ok(Due::Close | Due::Gone) => After::Close,

@@ -80,9 +80,10 @@ impl Io {
     }
 
     /// These bytes have been read already and come first.
-    pub fn put_back(&mut self, bytes: Bytes) {
+    pub fn put_back(&mut self, bytes: &[u8]) {
         debug_assert!(self.early.is_empty());
-        self.early = bytes;
+        // A copy, for hyper's own bytes, be they none, hold all of its buffer.
+        self.early = Bytes::copy_from_slice(bytes);
     }
 
     /// True: bytes that were put back are there to be read.
