@@ -23,7 +23,7 @@ export RUBY
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help serve build build-only test stress lab lab-setup lab-build lab-test bench lint fmt clippy \
-  unit loom blackbox examples fuzz docs clean
+  unit loom blackbox examples fuzz docs clean test-trixie test-sid
 
 help: ## this list
 	@echo "Oribi, a Ruby application server. What there is to make:"
@@ -61,6 +61,13 @@ test: ## install what the tests need, build, run everything that must pass
 	@echo
 	@echo "make test: everything passed"
 
+# Another Debian in a folder; FILES="test/rack_test.rb" for some of the tests.
+test-trixie: ## the tests from outside with Ruby 3.3 and Rack 3.1, as root (minutes, network)
+	@tools/chroot trixie $(FILES)
+
+test-sid: ## the same with Rack 3.2
+	@tools/chroot sid $(FILES)
+
 stress: ## kill everything at random under load (DURATION=600)
 	@test/stress $(DURATION)
 
@@ -86,7 +93,7 @@ bench: ## see whether Oribi keeps its promises, against ceilings and other serve
 
 lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are installed
 	@if command -v rubocop >/dev/null; then rubocop --format simple; fi
-	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step tools/chroot .ci/run; fi
 
 fmt:
 	@cargo fmt --all --check

@@ -49,10 +49,11 @@ module Oribi
       def command_line(options)
         given = options.to_h { |name, value| [plain(name), value] }
         line = settable.flat_map do |option|
-          value = given[plain(option["name"])]
-          next [] if value.nil? || %w[bind port].include?(option["name"])
+          next [] if %w[bind port].include?(option["name"])
 
-          ["--#{option['flag']}=#{value}"]
+          # Rack gives every server WEBrick's AccessLog, a list of lists.
+          values = Array(given[plain(option["name"])]).grep_v(Array)
+          values.map { |value| "--#{option['flag']}=#{value}" }
         end
         line + addresses(given)
       end

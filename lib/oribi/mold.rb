@@ -98,7 +98,7 @@ module Oribi
 
         error = $! # rubocop:disable Style/SpecialGlobalVars
         status = error.is_a?(SystemExit) ? error.status : (error ? 1 : 0)
-        $stderr.write(Report.full(error)) if error && !error.is_a?(SystemExit)
+        Report.write(error) if error && !error.is_a?(SystemExit)
         [$stdout, $stderr].each(&:flush)
         exit!(status)
       end
@@ -125,6 +125,7 @@ module Oribi
       exit!(1) unless word == "init"
       @init = JSON.parse(json)
       # Kept: what is no longer referred to is closed.
+      use_error_log(fds.pop) if @init["error_log"]
       @segment, @supervisor, *@fronts = fds
       bells, exchanges = @fronts.map(&:fileno).each_slice(@fronts.size / 2).to_a
       Native.watch(@supervisor.fileno)
@@ -133,13 +134,24 @@ module Oribi
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
     end
 
+    # A mold that the supervisor has started has it already; one that it found does not.
+    def use_error_log(socket)
+      socket.autoclose = false
+      $stderr.reopen(IO.for_fd(socket.fileno, "w"))
+      $stderr.sync = true
+      return unless @init["error_log_format"] == "json"
+
+      Report.record_as("role" => "mold", "generation" => @init["generation"])
+      Report.mark = @init["error_log"]
+    end
+
     def boot_app
       began = Mold.now
       app = yield @init
       tell("ready #{((Mold.now - began) * 1000).round} #{RUBY_VERSION}")
       app
     rescue Exception => error # rubocop:disable Lint/RescueException
-      $stderr.write(Report.full(error))
+      Report.write(error)
       give_up(Report.line(error))
     end
 
@@ -202,6 +214,7 @@ module Oribi
       gate.close
       Process.setproctitle("oribi: worker #{number} gen #{@init['generation']} #{@init['mount']}")
       Random.srand
+      Report.record_as("role" => "worker", "worker" => number)
       Worker.run(@app, nr: number, seat: seat, settings: @init)
     end
 

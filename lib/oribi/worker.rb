@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "oribi/errors"
 require "oribi/input"
 require "oribi/spooled_input"
 require "oribi/version"
@@ -130,13 +131,6 @@ module Oribi
       end
     end
 
-    # As bytes: path and message need not be of one encoding.
-    def report(env, error)
-      names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
-      method, *path = env.values_at(*names).map { |value| value.to_s.b }
-      message = "#{error.message.tr("\n", ' ')}\n" if error.is_a?(BadReply)
-      message ||= error.full_message(highlight: false)
-      $stderr.write("oribi: worker #{@nr}: #{method} #{path.join}: ".b << message.b)
-    end
+    def report(env, error) = Report.request(@nr, env, error)
   end
 end

@@ -1,5 +1,6 @@
 //! Step 4: the request into a slot, the slot into the queue.
 
+use crate::access_log::{self, Times};
 use crate::body::Payload;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
@@ -10,6 +11,7 @@ use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING}
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
 use std::cell::RefCell;
+use std::sync::Arc;
 use wire::layout::BODY_CHUNKS;
 use wire::request::{key, push, push_header, push_named};
 use wire::sync::Ordering::Relaxed;
@@ -31,20 +33,32 @@ pub struct Ticket {
     settled: bool,
     /// Its body, if that lies on disk; gone with the ticket.
     pub spool: Option<Spool>,
+    /// For the access log.
+    times: Option<Arc<Times>>,
 }
 
 impl Ticket {
     /// The reply was read to its end: the slot is free again.
     pub fn settle(mut self) {
         self.settled = true;
-        table::with(|table| table.free(self.slot));
+        table::with(|table| {
+            self.note(table);
+            table.free(self.slot);
+        });
+    }
+
+    fn note(&self, table: &Table) {
+        self.times.iter().for_each(|times| times.note(table.board(), self.slot));
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.settled {
-            table::with(|table| table.abandon(self.slot, self.position));
+            table::with(|table| {
+                self.note(table);
+                table.abandon(self.slot, self.position);
+            });
         }
     }
 }
@@ -81,7 +95,9 @@ pub fn admit(head: &Parts, asked: &Asked, body: Payload, peer: &Peer) -> Result<
                     table.count_put();
                     peer.link.queues(slot, position);
                     let wants_body = head.method != Method::HEAD;
-                    Ok(Ticket { slot, position, wants_body, settled: false, spool: body.spool })
+                    let times = access_log::times(head);
+                    let spool = body.spool;
+                    Ok(Ticket { slot, position, wants_body, settled: false, spool, times })
                 }
                 Err(refusal) => {
                     table.free(slot);

@@ -2,6 +2,7 @@
 //! takes: one that rests has none.
 
 use crate::accept::Held;
+use crate::access_log;
 use crate::drain::Drain;
 use crate::http;
 use crate::io::{Io, Socket};
@@ -85,18 +86,24 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
             After::Rest(io)
         }
         Ok(Due::Close | Due::Gone) => After::Close,
-        Ok(Due::TooSlow) => After::Part(io, Refusal::HeadTooSlow.bytes()),
+        Ok(Due::TooSlow) => After::Part(io, refuse(Refusal::HeadTooSlow, peer)),
         Ok(Due::Stuck) => {
             log(&format!("{} takes nothing of its reply, and is cut off", peer.who()));
             io.socket.forsake();
             After::Close
         }
         Err(Some(error)) if error.is_parse() && peer.link.is_between_requests() => {
-            After::Part(io, unreadable(&error, peer).bytes())
+            After::Part(io, refuse(unreadable(&error, peer), peer))
         }
         Err(_) if peer.link.phase() == Phase::Refused => After::Part(io, Bytes::new()),
         Err(_) => After::Close,
     }
+}
+
+/// The last words to a client that has not sent a request.
+fn refuse(refusal: Refusal, peer: &Arc<Peer>) -> Bytes {
+    access_log::refused(refusal.status(), peer);
+    refusal.bytes()
 }
 
 /// Why hyper could not read a head.

@@ -1,6 +1,7 @@
 //! What the supervisor tells the front, and the front's end when the supervisor is gone.
 
 use crate::accept::{self, Hands};
+use crate::access_log;
 use crate::drain::Drain;
 use crate::{Listener, refuse};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -9,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
 
-/// Says `ready`, then follows the supervisor: `accept`, `drain`. Returns once drained.
+/// Says `ready`, then follows the supervisor: `accept`, `reopen`, `drain`. Returns once drained.
 pub async fn run(
     control: OwnedFd,
     supervisor: OwnedFd,
@@ -36,6 +37,7 @@ pub async fn run(
                 }
             }
             Some("drain") => break,
+            Some("reopen") => access_log::reopen(),
             Some(other) => refuse::log(&format!("unknown order from the supervisor: {other:?}")),
             None => return Err(io::Error::other("the supervisor is gone")),
         }

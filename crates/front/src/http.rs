@@ -1,6 +1,7 @@
 //! Step 2, the HTTP/1.1 door: hyper turns bytes into request heads and bodies, and replies back
 //! into bytes.
 
+use crate::access_log::{self, Entry};
 use crate::admit;
 use crate::body::{self, Payload, Stop};
 use crate::peer::Peer;
@@ -17,10 +18,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A reply on its way out; its connection learns when it ends.
+/// A reply on its way out; its connection learns when it ends, and so does the access log.
 pub struct Outgoing {
     body: ReplyBody,
     peer: Arc<Peer>,
+    entry: Option<Box<Entry>>,
 }
 
 impl Drop for Outgoing {
@@ -37,7 +39,12 @@ impl Body for Outgoing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let Outgoing { body, entry, .. } = &mut *self;
+        let polled = Pin::new(&mut *body).poll_frame(context);
+        if let (Some(entry), Poll::Ready(part)) = (entry, &polled) {
+            entry.sends(part, body.is_end_stream());
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -51,11 +58,12 @@ impl Body for Outgoing {
 
 /// The service: one request to one response. An error means the client is gone.
 pub fn serve(
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     peer: Arc<Peer>,
 ) -> impl Future<Output = Result<Response<Outgoing>, hyper::Error>> + Send {
     let number = peer.watch.next();
     peer.link.head_is_whole(!request.body().is_end_stream());
+    let mut entry = access_log::begin(&mut request, &peer);
     async move {
         let response = match answer(request, &peer, number).await {
             Ok(response) => response,
@@ -68,7 +76,8 @@ pub fn serve(
             Err(Stop::Gone(error)) => return Err(error),
         };
         peer.link.reply_begins();
-        Ok(response.map(|body| Outgoing { body, peer }))
+        entry.iter_mut().for_each(|entry| entry.answers(&response));
+        Ok(response.map(|body| Outgoing { body, peer, entry }))
     }
 }
 
@@ -79,6 +88,7 @@ async fn answer(
 ) -> Result<Response<ReplyBody>, Stop> {
     let (head, body) = request.into_parts();
     let asked = rules::judge(&head, peer, number).map_err(Refusal::Fault)?;
+    access_log::speaks_for(&head, asked.claims.client);
     if body::expects_too_much(&head) {
         return Err(Refusal::BadExpectation.into());
     }

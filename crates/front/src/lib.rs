@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod access_log;
 mod admit;
 mod body;
 mod buffers;
@@ -69,7 +70,10 @@ pub struct Setup {
 
 /// Runs the front until it has drained, or its supervisor is gone.
 pub fn run(setup: Setup) -> ExitCode {
-    match thread::run(setup) {
+    access_log::open(&setup.options);
+    let ended = thread::run(setup);
+    access_log::close();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("oribi: front: {error}");

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use door::Fault;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::now_ns;
 
@@ -42,7 +43,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    fn status(self) -> StatusCode {
+    /// The status it is answered with.
+    pub fn status(self) -> StatusCode {
         match self {
             Refusal::Fault(fault) => {
                 StatusCode::from_u16(fault.status()).unwrap_or(StatusCode::BAD_REQUEST)
@@ -114,9 +116,9 @@ impl Refusal {
     }
 }
 
-/// A line in the front's log.
+/// A line in the front's log, in one write, so that no other process's line gets into it.
 pub fn log(line: &str) {
-    eprintln!("oribi: front: {line}");
+    let _ = std::io::stderr().write_all(format!("oribi: front: {line}\n").as_bytes());
 }
 
 /// A line in the front's log unless there was one like it within the last second: when a disk is

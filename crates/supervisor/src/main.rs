@@ -6,6 +6,7 @@ mod answer;
 mod channel;
 mod children;
 mod command;
+mod error_log;
 mod inherit;
 mod listen;
 mod options;

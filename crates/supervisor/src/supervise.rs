@@ -6,6 +6,7 @@ mod hear;
 
 use crate::answer::say;
 use crate::children::{Children, Mold, Token};
+use crate::error_log::{self, ErrorLog};
 use crate::listen::{self, Listener};
 use crate::options::Settings;
 use crate::plan::{Action, Event, Limits, State, plan};
@@ -50,6 +51,8 @@ struct Supervisor {
     pending: VecDeque<Event>,
     pruning: bool,
     stops: u32,
+    /// None: standard error is the log.
+    error_log: Option<ErrorLog>,
 }
 
 /// Socket pairs over which workers pass fds to front threads, one for each thread. Both ends stay
@@ -77,9 +80,12 @@ pub fn run(
     join: Option<Join>,
 ) -> Result<ExitCode, String> {
     let began = Instant::now();
+    error_log::check("access_log", settings.front.access_log.as_ref())?;
     let listeners = listen::bind_all(&settings.binds, settings.backlog)?;
     let mut supervisor = Supervisor::new(settings, rackup, mold_line, join, listeners, began)
         .map_err(|error| format!("cannot start: {error}"))?;
+    let log = &supervisor.settings;
+    supervisor.error_log = ErrorLog::start(&log.error_log, &log.error_log_format)?;
     let code = supervisor.serve().map_err(|error| format!("cannot go on: {error}"));
     supervisor.children.kill_all();
     supervisor.children.reap();
@@ -129,6 +135,7 @@ impl Supervisor {
             pending: VecDeque::new(),
             pruning: false,
             stops: 0,
+            error_log: None,
             settings,
         })
     }

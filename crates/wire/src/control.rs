@@ -53,7 +53,8 @@ pub enum FromMold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToMold {
     /// All a mold needs to know, as JSON. Fds: segment, supervisor's pidfd, one eventfd for each
-    /// front thread, then one exchange socket for each.
+    /// front thread, then one exchange socket for each, then the error log, if `error_log` says
+    /// that there is one.
     Init(String),
     /// Fork worker `nr` on the seats that begin at `seat`.
     Fork {
@@ -82,6 +83,8 @@ pub enum ToFront {
     Accept,
     /// Accept what the backlog holds, close the listeners, finish what runs and waits.
     Drain,
+    /// Open the access log's file again: it has been renamed.
+    Reopen,
 }
 
 /// A packet that is none of the above: binary and gem are of different versions.
@@ -194,6 +197,7 @@ impl ToFront {
         match text(packet)? {
             "accept" => Ok(ToFront::Accept),
             "drain" => Ok(ToFront::Drain),
+            "reopen" => Ok(ToFront::Reopen),
             other => Err(Unknown(other.into())),
         }
     }
@@ -204,6 +208,7 @@ impl fmt::Display for ToFront {
         f.write_str(match self {
             ToFront::Accept => "accept",
             ToFront::Drain => "drain",
+            ToFront::Reopen => "reopen",
         })
     }
 }
@@ -232,7 +237,7 @@ mod tests {
         for message in [FromFront::Ready, FromFront::Drained] {
             assert_eq!(FromFront::parse(message.to_string().as_bytes()), Ok(message));
         }
-        for message in [ToFront::Accept, ToFront::Drain] {
+        for message in [ToFront::Accept, ToFront::Drain, ToFront::Reopen] {
             assert_eq!(ToFront::parse(message.to_string().as_bytes()), Ok(message));
         }
     }

@@ -44,6 +44,8 @@ pub struct Seat {
     pub retire: AtomicU32,
     /// Requests completed by the seat's present holder.
     pub served: AtomicU64,
+    /// That holder's number, for the access log.
+    pub worker: AtomicU32,
 }
 
 impl Seat {

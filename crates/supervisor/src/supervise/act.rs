@@ -68,7 +68,7 @@ impl Supervisor {
         }
     }
 
-    fn tell_front(&mut self, message: ToFront) {
+    pub(super) fn tell_front(&mut self, message: ToFront) {
         let Some(front) = &self.children.front else { return };
         let sent = front.channel.as_ref().map(|channel| channel.send(&message.to_string(), &[]));
         if !matches!(sent, Some(Ok(()))) {
@@ -126,12 +126,15 @@ impl Supervisor {
             "shutdown_timeout": self.settings.shutdown_timeout.as_secs_f64(),
             "retry_idempotent": self.settings.retry_idempotent,
             "version": env!("CARGO_PKG_VERSION"),
+            "error_log": self.error_log.as_ref().map(ErrorLog::mark),
+            "error_log_format": self.settings.error_log_format,
         });
         let Some(mold) = self.children.molds.get(&generation) else { return };
         let Some(channel) = &mold.channel else { return };
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
         fds.extend(self.exchanges.workers.iter().map(AsFd::as_fd));
+        fds.extend(self.error_log.iter().map(ErrorLog::fd));
         if let Err(error) = channel.send(&ToMold::Init(init.to_string()).to_string(), &fds) {
             say(&format!("the mold of generation {generation} does not listen: {error}"));
             mold.pidfd.iter().for_each(children::kill);
@@ -145,6 +148,7 @@ impl Supervisor {
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {
             seat.retire.store(0, Relaxed);
             seat.served.store(0, Relaxed);
+            seat.worker.store(nr.into(), Relaxed);
         }
         board.bells.seats_used.fetch_max(u32::from(end), Release);
         self.children.asked.insert((generation, nr), seat);

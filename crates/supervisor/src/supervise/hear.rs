@@ -5,7 +5,7 @@ use crate::channel::Arrival;
 use crate::children::{self, Worker};
 use signal_hook::consts::*;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::control::{FromFront, FromMold};
+use wire::control::{FromFront, FromMold, ToFront};
 
 /// Exit status after a second INT.
 const INTERRUPTED: u8 = 130;
@@ -47,11 +47,21 @@ impl Supervisor {
                 SIGHUP | SIGUSR2 => Event::Restart,
                 SIGTTIN => Event::More,
                 SIGTTOU => Event::Fewer,
-                // USR1 reopens logs, of which there are none yet.
+                SIGUSR1 => {
+                    self.reopen_logs();
+                    continue;
+                }
                 _ => continue,
             };
             self.pending.push_back(event);
         }
+    }
+
+    /// Their files have been renamed. Nothing that the plan knows changes.
+    fn reopen_logs(&mut self) {
+        self.error_log.iter().for_each(ErrorLog::reopen);
+        self.tell_front(ToFront::Reopen);
+        say("USR1: logs are opened again");
     }
 
     /// The first TERM or INT is gentle. An INT after that comes from somebody at a terminal who
