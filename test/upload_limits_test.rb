@@ -88,6 +88,21 @@ class UploadLimitsTest < Helper::Case
     assert_no_files
   end
 
+  # A queue of more bodies than shared memory holds.
+  def test_bodies_that_wait_go_to_disk_when_shared_memory_is_used_up
+    start("upload.ru", "-w", "1")
+    door = gate("gate")
+    held = ask_for("/gate")
+    door.arrived
+    body = random(MEMORY)
+    clients = Array.new(270) { connect.write(Client.request("POST /pieces", body: body)) }
+    wait_until("some are on disk") { spooled(front) >= 14 }
+    door.open
+    assert_equal "opened", held.answer.body
+    assert_equal [digest(body)], clients.map { |client| client.answer.body }.uniq
+    assert_no_files
+  end
+
   # What a full disk is to the front, and can be had everywhere: its files may not grow further.
   def limit_files(bytes)
     assert system("prlimit", "--pid", front.pid.to_s, "--fsize=#{bytes}:unlimited")

@@ -57,6 +57,9 @@ run(lambda do |env|
            first = input.read
            input.rewind if input.respond_to?(:rewind)
            digest(env, first == input.read ? first : "")
+         when "/gate"
+           File.read("gate")
+           "opened"
          when "/ignore" then "ignored"
          when "/die-once"
            body = input.read

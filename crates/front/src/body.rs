@@ -162,8 +162,9 @@ impl Collector {
     }
 
     async fn finish(mut self) -> Result<Payload, Refusal> {
-        let parts = self.gathered.len().div_ceil(CHUNK_BYTES);
-        if self.gathered.len() > REQUEST_BYTES / 2 && table::with(|t| t.chunks_left() <= parts) {
+        // One chunk more, for a long head. What surely fits into the slot itself needs none.
+        let chunks = self.gathered.len().div_ceil(CHUNK_BYTES) + 1;
+        if self.gathered.len() > REQUEST_BYTES / 2 && table::with(|t| t.chunks_left() < chunks) {
             self.use_disk();
         }
         if self.spool.is_some() {
