@@ -7,6 +7,7 @@ use crate::Options;
 use crate::exchange::Exchange;
 use crate::lend::turn_away;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use wire::doorbell::FrontBell;
 use wire::slot::Word;
 use wire::sync::Ordering::*;
-use wire::{Board, CHUNKS, SLOTS, Segment, State, now_ns};
+use wire::{Board, CHUNKS, REPLY_KEPT, SLOTS, Segment, State, now_ns};
 
 thread_local! {
     static TABLE: OnceCell<Table> = const { OnceCell::new() };
@@ -41,6 +42,8 @@ pub struct Table {
     slots: Range<usize>,
     free: RefCell<Vec<u32>>,
     chunks: RefCell<Vec<u16>>,
+    /// Slots whose windows hold memory of long replies.
+    touched: RefCell<BTreeSet<u32>>,
     /// Who waits for the slot at this offset of the range.
     waiting: RefCell<Vec<Option<Waker>>>,
     /// The front's settings.
@@ -88,6 +91,7 @@ impl Table {
         }
         let waiting = RefCell::new(vec![None; slots.len()]);
         let (free, chunks) = (RefCell::new(free), RefCell::new(chunks));
+        let touched = RefCell::default();
         let busy = Arc::new(Notify::new());
         Table {
             segment,
@@ -96,6 +100,7 @@ impl Table {
             slots,
             free,
             chunks,
+            touched,
             waiting,
             exchange: exchange.into(),
             options,
@@ -156,10 +161,25 @@ impl Table {
         let head = &self.board().slots[slot as usize];
         self.chunks.borrow_mut().extend(head.chunks().map(|chunk| chunk as u16));
         let word = Word { state: State::Free, owner: 0, position: head.word().position };
+        if head.written.load(Relaxed) as usize > REPLY_KEPT {
+            self.touched.borrow_mut().insert(slot);
+        }
         head.state.store(word.pack(), Release);
         self.exchange.borrow_mut().forget(slot);
         self.waiting.borrow_mut()[slot as usize - self.slots.start] = None;
         self.free.borrow_mut().push(slot);
+    }
+
+    /// Whether windows hold memory that only long replies need.
+    pub fn has_touched(&self) -> bool {
+        !self.touched.borrow().is_empty()
+    }
+
+    /// Gives that memory back; nothing is under way.
+    pub fn give_back(&self) {
+        for slot in std::mem::take(&mut *self.touched.borrow_mut()) {
+            self.segment.give_back(slot);
+        }
     }
 
     /// `waker` waits for news of `slot`. True: one waited already.

@@ -22,6 +22,8 @@ use wire::{FRONTS, Segment};
 /// How long a request may wait beside a sleeping worker before another one is woken for it: the
 /// first may have been stopped, or be slow to get up.
 const NUDGE: Duration = Duration::from_millis(4);
+/// How long no request comes before memory that only long replies need is given back.
+const QUIET: Duration = Duration::from_secs(10);
 /// Steps on disk that a front thread has under way at once.
 const DISK_STEPS: usize = 8;
 
@@ -87,7 +89,7 @@ async fn tick(queue_timeout: Duration) {
     let mut pace = Pace::new();
     loop {
         if table::with(|table| table.in_flight() == 0) && !shedder.has_unsaid() {
-            busy.notified().await;
+            idle(&busy).await;
         }
         tokio::time::sleep(NUDGE).await;
         pump::look();
@@ -97,4 +99,14 @@ async fn tick(queue_timeout: Duration) {
             pace.look(table.requests());
         });
     }
+}
+
+/// Waits for the thread's next request. Memory of long replies is kept for those that come soon.
+async fn idle(busy: &tokio::sync::Notify) {
+    let touched = table::with(|table| table.has_touched());
+    if touched && tokio::time::timeout(QUIET, busy.notified()).await.is_ok() {
+        return;
+    }
+    table::with(Table::give_back);
+    busy.notified().await;
 }

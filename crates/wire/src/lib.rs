@@ -19,7 +19,10 @@ pub mod settle;
 pub mod slot;
 pub mod sync;
 
-pub use layout::{Board, CHUNK_BYTES, CHUNKS, FRONTS, REPLY_BYTES, REQUEST_BYTES, SEATS, SLOTS};
+pub use layout::{
+    Board, CHUNK_BYTES, CHUNKS, FRONTS, REPLY_BYTES, REPLY_KEPT, REPLY_STRIDE, REQUEST_BYTES,
+    SEATS, SLOTS,
+};
 pub use segment::Segment;
 pub use slot::{Claim, State};
 

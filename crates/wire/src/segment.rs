@@ -5,7 +5,8 @@
 
 use crate::layout::*;
 use rustix::fs::{
-    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, ftruncate,
+    memfd_create,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::io;
@@ -193,6 +194,18 @@ impl Segment {
         let first = length.min(REPLY_BYTES - from);
         self.append_out(window + from, first, into);
         self.append_out(window, length - first, into);
+    }
+
+    /// Front: gives the memory back that a long reply has touched, all but the first
+    /// `REPLY_KEPT` bytes. The slot is free, and its thread's to fill.
+    pub fn give_back(&self, slot: u32) {
+        const PAGE: usize = 4096;
+        let window = Segment::slot_offset(slot) + REQUEST_BYTES;
+        let from = (window + REPLY_KEPT).next_multiple_of(PAGE);
+        let length = (window + REPLY_BYTES - from) / PAGE * PAGE;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // Fails only where memory files cannot have holes: then it is kept.
+        let _ = fallocate(&self.fd, flags, from as u64, length as u64);
     }
 }
 

@@ -4,7 +4,7 @@
 //! compare-and-swap on that word, so a worker that dies at any instant leaves a slot whose word
 //! says exactly how far it came (`settle` reads it), and so does the front when it cancels.
 
-use crate::layout::{BODY_CHUNKS, Board, REPLY_BYTES};
+use crate::layout::{BODY_CHUNKS, Board, REPLY_BYTES, REPLY_STRIDE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering::*, fence, futex_wait, futex_wake};
 
 /// How far the request in a slot has come.
@@ -127,11 +127,14 @@ impl SlotHead {
         self.state.compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed).is_ok()
     }
 
-    /// Front: gives `bytes` of the reply window back to the worker.
+    /// Front: gives `bytes` of the reply window back to the worker, who is woken when there is room
+    /// worth it. A worker that waits has published all it wrote, and the front reads all of that.
     pub fn consumed(&self, bytes: u32) {
         let read = self.read.load(Relaxed).wrapping_add(bytes);
         self.read.store(read, Release);
-        self.wake_writer();
+        if self.room_beyond(self.written.load(Relaxed)) >= REPLY_STRIDE as u32 {
+            self.wake_writer();
+        }
     }
 
     /// Wakes the worker if it waits for room, after `read` or `cancelled` has changed.
@@ -143,13 +146,13 @@ impl SlotHead {
         }
     }
 
-    /// Worker: sleeps until the window has room beyond `written`, or the request is cancelled; may
-    /// return early.
+    /// Worker: sleeps until the window has room worth it beyond `written`, or the request is
+    /// cancelled; may return early.
     pub fn wait_for_room(&self, written: u32) {
         let seen = self.room.load(Acquire);
         self.wants_room.store(1, Relaxed);
         fence(SeqCst);
-        if self.room_beyond(written) == 0 && self.cancelled.load(Acquire) == 0 {
+        if self.room_beyond(written) < REPLY_STRIDE as u32 && self.cancelled.load(Acquire) == 0 {
             futex_wait(&self.room, seen, None);
         }
         self.wants_room.store(0, Relaxed);

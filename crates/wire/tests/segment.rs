@@ -136,3 +136,20 @@ fn lengths_a_hostile_worker_wrote_stay_inside() {
     segment.board().settle_seats(0, 1, false);
     segment.board().settle_front();
 }
+
+#[test]
+fn memory_of_a_long_reply_is_given_back() {
+    let segment = Segment::create().unwrap();
+    let blocks = || rustix::fs::fstat(&segment).unwrap().st_blocks as usize * 512;
+    for slot in [1, 2] {
+        segment.write_reply(slot, 0, &vec![7; REPLY_BYTES]);
+    }
+    let before = blocks();
+    segment.give_back(1);
+    assert!(before - blocks() >= REPLY_BYTES - REPLY_KEPT - 2 * 4096, "{before} {}", blocks());
+    for (slot, kept) in [(1, REPLY_KEPT), (2, REPLY_BYTES)] {
+        let mut reply = Vec::new();
+        segment.append_reply(slot, 0, kept, &mut reply);
+        assert!(reply.iter().all(|byte| *byte == 7), "slot {slot}");
+    }
+}

@@ -2,13 +2,15 @@
 
 use crate::kit::*;
 use wire::sync::Ordering::*;
-use wire::{REPLY_BYTES, State};
+use wire::{REPLY_BYTES, REPLY_STRIDE, State};
 
 const FULL: u32 = REPLY_BYTES as u32;
+const ENOUGH: u32 = REPLY_STRIDE as u32;
 
 /// A writer that finds the window full sleeps until there is room, or nobody reads any more.
 fn writer(world: &World) {
     let slot = &world.board.slots[0];
+    slot.written.store(FULL, Release);
     while slot.room_beyond(FULL) == 0 && slot.cancelled.load(Acquire) == 0 {
         slot.wait_for_room(FULL);
     }
@@ -20,7 +22,7 @@ fn room_reaches_a_waiting_writer() {
     explore(4, || {
         let world = World::new(0);
         let writer = thread(&world, writer);
-        world.board.slots[0].consumed(100);
+        world.board.slots[0].consumed(ENOUGH);
         writer.join().unwrap();
     });
 }
@@ -49,7 +51,7 @@ fn a_front_dies_before_a_waiting_writer() {
             world.finish(claim);
         });
         let front = thread(&world, move |world| {
-            death.strikes(|| world.board.slots[0].consumed(100)).is_some()
+            death.strikes(|| world.board.slots[0].consumed(ENOUGH)).is_some()
         });
         if !front.join().unwrap() {
             world.board.settle_front();
