@@ -32,7 +32,8 @@ class EnvTest < Helper::Case
     version.merge("rack.errors" => ["IO", "#<IO:<STDERR>>"],
                   "rack.multithread" => boolean(multithread),
                   "rack.multiprocess" => boolean(multiprocess),
-                  "rack.run_once" => boolean(false), "rack.hijack?" => boolean(false),
+                  "rack.run_once" => boolean(false), "rack.hijack?" => boolean(true),
+                  "rack.hijack" => ["Oribi::Hijack", "#<Oribi::Hijack>"],
                   "rack.response_finished" => ["Array", "[]"], "rack.after_reply" => %w[Array []])
   end
 

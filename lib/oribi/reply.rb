@@ -78,6 +78,10 @@ module Oribi
       # Head and connection at once, and the worker's part is done; then the app's callable gets it.
       def hand_over(seat, status, headers, callable)
         mine, theirs = UNIXSocket.pair
+        # Nothing else says where such a response ends.
+        unless status == 101 || headers.keys.any? { |name| name.to_s.casecmp?("connection") }
+          headers = headers.merge("connection" => "close")
+        end
         seat.hijack_with(theirs.fileno, status, headers)
         theirs.close
         callable.call(mine)

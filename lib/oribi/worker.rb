@@ -61,13 +61,15 @@ module Oribi
       env["rack.version"] = [1, 3].freeze if @rack.first < 3
       env.merge("rack.input" => NullInput, "rack.errors" => $stderr,
                 "rack.multithread" => multithread, "rack.multiprocess" => multiprocess,
-                "rack.run_once" => false, "rack.hijack?" => false)
+                "rack.run_once" => false, "rack.hijack?" => true)
     end
 
     # A seat's own part of the env: what it holds belongs to the request that the seat serves. The
     # two lists are made once, since hardly any request uses them, and emptied when one has.
     def take_place(seat, finished, after)
-      own = { "rack.response_finished" => finished, "rack.after_reply" => after }
+      own = { "rack.hijack" => Hijack.new(seat), "rack.response_finished" => finished,
+              "rack.after_reply" => after }
+      own["rack.early_hints"] = EarlyHints.new(seat) if @early_hints
       seat.template = @template.merge(own)
     end
 

@@ -168,6 +168,11 @@ impl Entry {
         self.complete = head || response.body().is_end_stream();
     }
 
+    /// Its connection goes to the app, behind this status.
+    pub fn is_given(&mut self, status: u16) {
+        (self.status, self.complete) = (status, true);
+    }
+
     /// A part of its body goes out, perhaps the last, or there is no more.
     pub fn sends<E>(&mut self, part: &Option<Result<Frame<Bytes>, E>>, ended: bool) {
         if let Some(Ok(frame)) = part {

@@ -3,6 +3,7 @@
 
 use crate::admit::BODY_MAX;
 use crate::refuse::{Refusal, log_now_and_then};
+use crate::relay::Given;
 use crate::spool::{Failed, Job, PIECE, Spool};
 use crate::{Options, table};
 use bytes::{Bytes, BytesMut};
@@ -40,12 +41,20 @@ impl Payload {
     }
 }
 
-/// Why there is no body.
+/// Why there is no body, or no response.
 pub enum Stop {
     /// The client is gone.
     Gone(hyper::Error),
     /// The client gets this answer, and the rest of its connection is not run.
     Refused(Refusal),
+    /// The connection goes to the app, behind this status.
+    Given(u16),
+}
+
+impl From<Given> for Stop {
+    fn from(Given(status): Given) -> Stop {
+        Stop::Given(status)
+    }
 }
 
 impl From<Refusal> for Stop {

@@ -3,7 +3,9 @@
 
 use crate::accept::Held;
 use crate::access_log;
+use crate::aside::Hijack;
 use crate::drain::Drain;
+use crate::hijack;
 use crate::http;
 use crate::io::{Io, Socket};
 use crate::link::{Due, Phase};
@@ -29,18 +31,25 @@ enum After {
     /// This goes out, if it is not empty, then it is closed with care, for the client may still be
     /// sending.
     Part(Io, Bytes),
+    /// It goes to the app, with what the client has sent behind its request.
+    Hijacked(Socket, Bytes, Hijack),
 }
 
 /// Serves one connection to its end.
 pub async fn serve(socket: Socket, peer: Arc<Peer>, drain: Arc<Drain>, held: Held) {
-    let Held { counted: _counted, load: _load } = held;
-    let _watched = sweep::watch(peer.clone()).await;
+    let Held { counted, load: _load } = held;
+    let watched = sweep::watch(peer.clone()).await;
     let mut io = Io::new(socket, peer.clone());
     loop {
         match speak(io, &peer, &drain).await {
             After::Close => return,
             After::Part(io, last) => return part(io, last, &peer).await,
             After::Rest(resting) => io = resting,
+            After::Hijacked(socket, early, hijack) => {
+                // It may last for ever, so nobody waits for it, and it has no timeouts.
+                drop((counted, watched));
+                return Box::pin(hijack::carry(socket, early, hijack)).await;
+            }
         }
         if !rest(&io, &peer, &drain).await {
             return;
@@ -72,6 +81,9 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
             last = true;
             Pin::new(&mut *connection).graceful_shutdown();
         }
+        if peer.aside.is_given() {
+            return Poll::Ready(Ok(Due::Close));
+        }
         match peer.link.take_due().then(|| sweep::due(peer)).flatten() {
             Some(due) => Poll::Ready(Ok(due)),
             None => Poll::Pending,
@@ -80,6 +92,12 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
     let end = end.await;
     let parts = connection.into_parts();
     let mut io = parts.io.into_inner();
+    if peer.aside.is_given()
+        && let Some(hijack) = peer.aside.take()
+    {
+        let (socket, early) = io.into_socket();
+        return After::Hijacked(socket, [parts.read_buf, early].concat().into(), hijack);
+    }
     match end {
         Ok(Due::Rest) => {
             io.put_back(&parts.read_buf);

@@ -74,6 +74,12 @@ pub fn serve(
                 refusal.response()
             }
             Err(Stop::Gone(error)) => return Err(error),
+            Err(Stop::Given(status)) => {
+                entry.iter_mut().for_each(|entry| entry.is_given(status));
+                drop(entry);
+                // The connection is taken from under us.
+                return std::future::pending().await;
+            }
         };
         peer.link.reply_begins();
         entry.iter_mut().for_each(|entry| entry.answers(&response));
@@ -103,5 +109,6 @@ async fn answer(
     };
     // A chunked body has line ends of its own.
     peer.watch.check(number).map_err(Refusal::Fault)?;
-    Ok(relay::reply(admit::admit(&head, &asked, payload, peer)?).await)
+    let ticket = admit::admit(&head, &asked, payload, peer)?;
+    Ok(relay::reply(ticket, &peer.aside, head.version).await?)
 }

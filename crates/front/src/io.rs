@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -62,6 +62,34 @@ impl Socket {
     }
 }
 
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
+    }
+}
+
 /// The socket, whose moves are noted in its peer's link.
 pub struct Io {
     /// The socket itself.
@@ -86,9 +114,42 @@ impl Io {
         self.early = Bytes::copy_from_slice(bytes);
     }
 
+    /// The socket alone, and the bytes that were put back and not read.
+    pub fn into_socket(self) -> (Socket, Bytes) {
+        (self.socket, self.early)
+    }
+
     /// True: bytes that were put back are there to be read.
     pub fn has_early(&self) -> bool {
         !self.early.is_empty()
+    }
+
+    /// hyper has written all it had: others have their turn.
+    fn poll_aside(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut failed = None;
+        let peer = self.peer.clone();
+        let done = peer.aside.flush(|bytes| {
+            let stream = &mut self.socket;
+            let written = Pin::new(stream).poll_write(context, bytes);
+            self.note(&written, bytes.len());
+            match written {
+                Poll::Ready(Ok(count)) => Some(count),
+                Poll::Ready(Err(error)) => {
+                    failed = Some(error);
+                    None
+                }
+                Poll::Pending => None,
+            }
+        });
+        match failed {
+            Some(error) => Poll::Ready(Err(error)),
+            None if done => {
+                // Whoever waited for this is in the same task.
+                context.waker().wake_by_ref();
+                Poll::Ready(Ok(()))
+            }
+            None => Poll::Pending,
+        }
     }
 
     /// Notes how a write went.
@@ -185,6 +246,10 @@ impl AsyncWrite for Io {
 
     /// hyper calls it when all it had has been written.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.peer.aside.wants_flush() {
+            ready!(self.get_mut().poll_aside(context))?;
+            return Poll::Ready(Ok(()));
+        }
         if self.peer.link.flushed() {
             context.waker().wake_by_ref();
         }

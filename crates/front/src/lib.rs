@@ -4,7 +4,7 @@
 //! it lasts; `link` is how far it has come, `sweep` what is due on it), `http` (bytes to a request
 //! head), `body` (all of it), `admit` (the head into a slot, the slot into the queue), `shed` (what
 //! waits too long there), `relay` and `stream` (the reply back to the client), `file` (a reply that
-//! is one), `pump` (what clients that lag have not taken), `table` (whose slot is whose, freeing),
+//! is one), `aside` (what goes out beside it), `hijack` (connections that the app takes), `pump` (what clients that lag have not taken), `table` (whose slot is whose, freeing),
 //! `drain`.
 
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@
 mod accept;
 mod access_log;
 mod admit;
+mod aside;
 mod body;
 mod buffers;
 mod connection;
@@ -19,6 +20,7 @@ mod control;
 mod drain;
 mod exchange;
 mod file;
+mod hijack;
 mod http;
 mod io;
 mod lend;

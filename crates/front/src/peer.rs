@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection, and at which of our addresses.
 
+use crate::aside::Aside;
 use crate::link::Link;
 use crate::rules::{Watch, Word};
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Peer {
     pub accepted_ns: u64,
     /// How far the connection has come.
     pub link: Link,
+    /// What its request does to it beside the reply.
+    pub aside: Aside,
     /// What it may say of whom it speaks for.
     pub word: Word,
     /// How many requests it has sent, and what is wrong with its bytes.
@@ -57,8 +60,8 @@ impl Peer {
     }
 
     fn new(address: String, port: String, home: Arc<Home>, word: Word) -> Peer {
-        let (link, watch) = (Link::default(), Watch::default());
-        Peer { address, port, home, accepted_ns: now_ns(), link, word, watch }
+        let (link, aside, watch) = (Link::default(), Aside::default(), Watch::default());
+        Peer { address, port, home, accepted_ns: now_ns(), link, aside, word, watch }
     }
 
     /// Its name in a line of the log.

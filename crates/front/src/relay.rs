@@ -1,6 +1,7 @@
 //! Step 10: the reply's head out of the slot, and its body as hyper wants it.
 
 use crate::admit::Ticket;
+use crate::aside::Aside;
 use crate::file::FilePart;
 use crate::pump;
 use crate::refuse::{Refusal, log};
@@ -8,7 +9,7 @@ use crate::stream::{CutShort, Reader, Stream, wrong_length};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -32,17 +33,39 @@ impl ReplyBody {
     }
 }
 
-/// Waits for the reply's head, and relays the rest.
-pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
+/// The connection goes to the app, behind this status.
+pub struct Given(pub u16);
+
+/// Waits for the reply's head, and relays the rest. Interim responses, which HTTP/1.0 does not know,
+/// go out by `aside`, and so does the connection when the app takes it.
+pub async fn reply(
+    ticket: Ticket,
+    aside: &Aside,
+    version: Version,
+) -> Result<Response<ReplyBody>, Given> {
     let wants_body = ticket.wants_body;
     let mut stream = Stream::new(ticket);
     let mut head = None;
+    let mut read = Ok(false);
     let arrived = poll_fn(|context| {
         stream.wait(context);
-        let read = stream.read(&mut |payload| head = Some(build(payload)));
+        // No further than the head: what comes before it may have to wait for its client.
+        if read.is_ok() && head.is_none() {
+            read = stream.read(&mut |payload| head = Some(build(payload)));
+        }
+        if let Some(before) = &mut stream.before
+            && !before.interim.is_empty()
+        {
+            let interim = std::mem::take(&mut before.interim);
+            if version >= Version::HTTP_11 {
+                aside.say(&interim);
+            }
+        }
         match read {
+            // This task is woken when it is out.
+            _ if aside.is_saying() => Poll::Pending,
             Err(Malformed) => Poll::Ready(Err(Refusal::BadReply)),
-            Ok(_) if head.is_some() => Poll::Ready(Ok(())),
+            Ok(_) if head.is_some() || stream.is_hijacked() => Poll::Ready(Ok(())),
             Ok(_) if stream.shed => Poll::Ready(Err(Refusal::WaitedTooLong)),
             Ok(_) if stream.cut || stream.ended => Poll::Ready(Err(Refusal::WorkerDied)),
             // A head longer than one look.
@@ -54,8 +77,17 @@ pub async fn reply(ticket: Ticket) -> Response<ReplyBody> {
         }
     });
     if let Err(refusal) = arrived.await {
-        return refusal.response();
+        return Ok(refusal.response());
     }
+    if let Some((status, hijack)) = stream.hijack() {
+        aside.give(hijack);
+        return Err(Given(status));
+    }
+    Ok(respond(stream, head, wants_body))
+}
+
+/// The response whose head has come.
+fn respond(mut stream: Stream, head: Option<Built>, wants_body: bool) -> Response<ReplyBody> {
     let Some(Ok((mut response, declared))) = head else {
         log("the app's reply has a header that HTTP does not allow");
         return Refusal::BadReply.response();
@@ -90,8 +122,10 @@ fn body(mut stream: Stream) -> ReplyBody {
     ReplyBody::Stream(Reader(stream))
 }
 
+type Built = Result<(Response<ReplyBody>, Option<u64>), Malformed>;
+
 /// Status and headers of a HEAD payload, and the body's length if the app has declared it.
-fn build(payload: &[u8]) -> Result<(Response<ReplyBody>, Option<u64>), Malformed> {
+fn build(payload: &[u8]) -> Built {
     let head = frame::Head::parse(payload)?;
     let mut response = Response::new(ReplyBody::Full(None));
     let mut declared = None;

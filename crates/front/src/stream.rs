@@ -2,6 +2,7 @@
 //! of them and not sent yet.
 
 use crate::admit::Ticket;
+use crate::aside::{self, Hijack};
 use crate::buffers;
 use crate::file::FilePart;
 use crate::pump::Pumped;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use wire::exchange::Kind;
@@ -43,6 +45,8 @@ pub struct Stream {
     pub(crate) ready: VecDeque<Bytes>,
     /// The file that is the body.
     pub(crate) file: Option<FilePart>,
+    /// What comes before the reply, or instead of it.
+    pub(crate) before: Option<Box<Before>>,
     /// The app's Content-Length, where the reply has a body to be held to it.
     pub(crate) declared: Option<u64>,
     /// Bytes of the body read so far.
@@ -71,6 +75,7 @@ impl Stream {
             decoder: Decoder::default(),
             ready: VecDeque::new(),
             file: None,
+            before: None,
             declared: None,
             length: 0,
             ended: false,
@@ -92,7 +97,7 @@ impl Stream {
         let slot = ticket.slot;
         let position = ticket.position;
         let mut passed =
-            || table::with(|table| table.exchange.borrow_mut().fetch(slot, position, Kind::File));
+            |kind| table::with(|table| table.exchange.borrow_mut().fetch(slot, position, kind));
         let (state, more) = table::with(|table| {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
@@ -140,7 +145,7 @@ impl Stream {
     ) -> Result<(), Malformed> {
         while let Some(event) = self.decoder.next(&mut input)? {
             match event {
-                Event::End if self.file.is_some() => {}
+                Event::End if self.file.is_some() || goes_to_app(&self.before) => {}
                 _ if self.ended => return Err(Malformed),
                 Event::Head(head) => (look.on_head)(head),
                 Event::Body(part) => {
@@ -149,14 +154,35 @@ impl Stream {
                 }
                 Event::End => self.ended = true,
                 Event::File { offset, length } if self.length == 0 => {
-                    let file: File = (look.passed)().ok_or(Malformed)?.into();
+                    let file: File = (look.passed)(Kind::File).ok_or(Malformed)?.into();
                     (self.length, self.ended) = (length, true);
                     self.file = Some(FilePart::new(file, offset, length));
                 }
-                Event::File { .. } | Event::Hijack | Event::Interim(_) => return Err(Malformed),
+                Event::File { .. } => return Err(Malformed),
+                Event::Interim(payload) => {
+                    self.before.get_or_insert_default().add(aside::head(payload)?);
+                }
+                Event::Hijack => {
+                    let app = (look.passed)(Kind::Hijack).ok_or(Malformed)?;
+                    self.before.get_or_insert_default().app = Some(app);
+                    self.ended = true;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The app takes the connection: the status that its client gets first, and what it takes.
+    /// Without a head of ours it may be any; it counts as 101.
+    pub fn hijack(&mut self) -> Option<(u16, Hijack)> {
+        let before = self.before.as_mut()?;
+        let (status, head) = before.head.take().unwrap_or((101, Vec::new()));
+        before.app.take().map(|app| (status, Hijack { head, app }))
+    }
+
+    /// The connection goes to the app.
+    pub fn is_hijacked(&self) -> bool {
+        goes_to_app(&self.before)
     }
 
     /// A stream that is shorter than was declared must not look whole.
@@ -256,11 +282,35 @@ impl Stream {
     }
 }
 
+/// What comes before a reply or instead of it.
+#[derive(Default)]
+pub(crate) struct Before {
+    /// Interim responses that have not gone out.
+    pub(crate) interim: Vec<u8>,
+    /// The head in front of a hijacked connection.
+    pub(crate) head: Option<(u16, Vec<u8>)>,
+    /// The connection goes to the app.
+    pub(crate) app: Option<OwnedFd>,
+}
+
+fn goes_to_app(before: &Option<Box<Before>>) -> bool {
+    before.as_ref().is_some_and(|before| before.app.is_some())
+}
+
+impl Before {
+    fn add(&mut self, (status, bytes): (u16, Vec<u8>)) {
+        match status {
+            101 | 200.. => self.head = Some((status, bytes)),
+            _ => self.interim.extend(bytes),
+        }
+    }
+}
+
 /// What a look at the frames needs besides the bytes.
 struct Look<'a> {
     on_head: &'a mut dyn FnMut(&[u8]),
-    /// Fetches the file that the worker has passed.
-    passed: &'a mut dyn FnMut() -> Option<std::os::fd::OwnedFd>,
+    /// Fetches the fd of this kind that the worker has passed.
+    passed: &'a mut dyn FnMut(Kind) -> Option<OwnedFd>,
 }
 
 /// Says that the app's Content-Length is not the body's.

@@ -34,6 +34,8 @@ pub struct Settings {
     pub shutdown_timeout: Duration,
     /// Whether a harmless request may be run twice.
     pub retry_idempotent: bool,
+    /// Whether apps may send `103 Early Hints`.
+    pub early_hints: bool,
 }
 
 /// Resolves layers, the first of which wins.
@@ -95,6 +97,7 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         },
         shutdown_timeout: seconds("shutdown_timeout")?,
         retry_idempotent: value("retry_idempotent")? == Value::Flag(true),
+        early_hints: value("early_hints")? == Value::Flag(true),
     };
     let seats = u32::from(settings.workers) * u32::from(settings.threads);
     if seats > SEATS_PER_GENERATION {

@@ -3,8 +3,9 @@
 //! A frame is four bytes (kind above bit 24, length below) and its payload. A reply is one HEAD,
 //! any number of BODY and one END. A slot that is DONE without an END was cut short: its worker
 //! died or gave up. Before the HEAD there may be INTERIM frames. A FILE stands where the BODY frames
-//! would, a HIJACK where the HEAD would or right behind it; the fd of both has been passed over
-//! the exchange before (`wire::exchange`).
+//! would, a HIJACK where the HEAD would; an INTERIM in front of it that is a final head, or a 101, is
+//! what the client gets first. The fd of both has been passed over the exchange before
+//! (`wire::exchange`).
 
 /// The response's status and headers.
 pub const HEAD: u8 = 1;

@@ -170,12 +170,14 @@ unsafe extern "C" fn hijack(object: VALUE, fd: VALUE) -> VALUE {
 /// `hijack_with(fd, status, headers)`: the same behind a head; the reply is complete with it.
 unsafe extern "C" fn hijack_with(object: VALUE, fd: VALUE, status: VALUE, headers: VALUE) -> VALUE {
     let this = seat::of(object);
+    if this.stage != Stage::Open {
+        too_late();
+    }
     head::make(&mut this.seat, Kind::Raw, ruby::integer(status), headers);
     seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
-    this.stage = Stage::Replying;
-    write_head(this, frame::HEAD);
-    write_all(this, &frame::header(frame::HIJACK, 0));
     this.stage = Stage::Hijacked;
+    write_head(this, frame::INTERIM);
+    write_all(this, &frame::header(frame::HIJACK, 0));
     end(this);
     ruby::nil()
 }
@@ -190,12 +192,16 @@ fn give_away(this: &mut RubySeat, fd: VALUE) {
     let header = frame::header(frame::HIJACK, 0);
     let possible = this.stage == Stage::Open && this.seat.has_room(header.len());
     if !possible {
-        // SAFETY: a static of Ruby's.
-        ruby::raise(unsafe { rb_eIOError }, "too late to hijack: the response has begun");
+        too_late();
     }
     seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
     this.seat.write(&header);
     this.stage = Stage::Hijacked;
+}
+
+fn too_late() -> ! {
+    // SAFETY: a static of Ruby's.
+    ruby::raise(unsafe { rb_eIOError }, "too late to hijack: the response has begun")
 }
 
 fn end(this: &mut RubySeat) {

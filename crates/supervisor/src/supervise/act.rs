@@ -125,6 +125,7 @@ impl Supervisor {
             "front_threads": self.settings.front_threads,
             "shutdown_timeout": self.settings.shutdown_timeout.as_secs_f64(),
             "retry_idempotent": self.settings.retry_idempotent,
+            "early_hints": self.settings.early_hints,
             "version": env!("CARGO_PKG_VERSION"),
             "error_log": self.error_log.as_ref().map(ErrorLog::mark),
             "error_log_format": self.settings.error_log_format,

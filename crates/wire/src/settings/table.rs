@@ -104,6 +104,14 @@ pub const SETTINGS: &[Setting] = &[
         fallback: Fallback::Fixed("false"),
         ..PLAIN
     },
+    Setting {
+        name: "early_hints",
+        metavar: "BOOL",
+        doc: "Let the app send 103 Early Hints, which proxies of HTTP/1.1 may not understand",
+        kind: Kind::Flag,
+        fallback: Fallback::Fixed("false"),
+        ..PLAIN
+    },
     // Limits of a client's.
     Setting {
         name: "uri_limit",
