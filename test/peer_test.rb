@@ -11,8 +11,8 @@ class PeerTest < Helper::Case
   # under its Mongrel name; hijacking is not offered.
   THEIRS = %w[GATEWAY_INTERFACE REQUEST_PATH rack.hijack rack.after_reply puma.config puma.socket
               puma.request_body_wait].freeze
-  # In ours alone.
-  OURS = %w[REMOTE_PORT oribi.queue_time].freeze
+  # In ours alone; Puma has rack.response_finished from version 7.
+  OURS = %w[REMOTE_PORT oribi.queue_time rack.response_finished].freeze
   # In both, with another value: who serves, what Rack calls the interface, whether hijacking is
   # possible, the class of an input and of the errors' stream.
   OTHERWISE = %w[SERVER_SOFTWARE rack.version rack.hijack? rack.input rack.errors].freeze

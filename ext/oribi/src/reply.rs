@@ -75,7 +75,8 @@ fn reply_with(
     }
     this.stage = Stage::Replying;
     write_head(this, frame::HEAD);
-    if bodiless || this.bodiless {
+    // A HEAD's Array goes on its way, so that the front can say its length.
+    if bodiless || (this.bodiless && !plain) {
         end(this);
         return ruby::boolean(true);
     }
