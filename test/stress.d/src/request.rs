@@ -91,7 +91,8 @@ impl Request {
             80..90 => (Kind::Stream, 40),
             90..92 => (Kind::Large, 50_000),
             92..99 => (Kind::Post, random.between(1, 4_000) as usize),
-            _ => (Kind::Post, random.between(10_000, 200_000) as usize),
+            // Up to what fits into memory, and beyond it.
+            _ => (Kind::Post, random.between(10_000, 600_000) as usize),
         };
         let patience = random.percent(1).then(|| random.between(0, 20_000_000));
         Request { kind, length, patience, ..plain }

@@ -21,8 +21,9 @@ use wire::now_ns;
 const USED: f64 = 0.4;
 /// How long a roll call's requests last, µs: longer than it takes to get them all to the workers.
 const ROLL_CALL: u64 = 400_000;
-/// Sockets of a front without clients: its listener's and the supervisor's.
-const SOCKETS: usize = 2;
+/// Sockets of a front without clients: its listener's, the supervisor's, and the workers', over which
+/// they pass fds.
+const SOCKETS: usize = 3;
 /// How long the server gets to become as it should be.
 const PATIENCE: Duration = Duration::from_secs(20);
 
