@@ -5,7 +5,7 @@ require "helper_case"
 
 # Request bodies and long heads: whole and unchanged, or refused in words.
 class BodyTest < Helper::Case
-  serve "http.ru", "-w", "2", "--body-limit", "262144"
+  serve "http.ru", "-w", "2", "--body-limit", "262144", "--uri-limit", "33k"
 
   # Longer bodies go to disk, see upload_test.rb; this server refuses them.
   LIMIT = 256 * 1024

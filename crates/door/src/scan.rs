@@ -35,6 +35,8 @@ pub struct Scan {
     place: Place,
     /// Request heads that have begun.
     heads: u64,
+    /// Bytes of the last one's request line.
+    line: usize,
     /// The head's Content-Length.
     length: Option<u64>,
     /// Whether the head has a Transfer-Encoding.
@@ -49,7 +51,7 @@ pub struct Scan {
 impl Default for Scan {
     fn default() -> Scan {
         let (place, kept) = (Place::Between, Vec::new());
-        Scan { place, heads: 0, length: None, chunked: false, kept, last: 0, cut: false }
+        Scan { place, heads: 0, line: 0, length: None, chunked: false, kept, last: 0, cut: false }
     }
 }
 
@@ -68,6 +70,16 @@ impl Scan {
         self.heads
     }
 
+    /// How much of that request's line has come, in bytes.
+    pub fn line_length(&self) -> usize {
+        self.line
+    }
+
+    /// True if all of that request has come, and nothing of another.
+    pub fn is_between(&self) -> bool {
+        self.place == Place::Between
+    }
+
     /// Looks at nothing more: what follows is no HTTP.
     pub fn stop(&mut self) {
         (self.place, self.kept) = (Place::Off, Vec::new());
@@ -83,7 +95,7 @@ impl Scan {
                         1
                     } else {
                         (self.length, self.chunked) = (None, false);
-                        self.heads += 1;
+                        (self.heads, self.line) = (self.heads + 1, 0);
                         self.place = Place::RequestLine;
                         0
                     }
@@ -114,7 +126,11 @@ impl Scan {
     #[inline]
     fn line(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let end = match self.place {
-            Place::RequestLine => memchr2(b'\n', b'#', bytes),
+            Place::RequestLine => {
+                let end = memchr2(b'\n', b'#', bytes);
+                self.line += end.unwrap_or(bytes.len());
+                end
+            }
             _ => memchr(b'\n', bytes),
         };
         let Some(end) = end else {
@@ -344,7 +360,8 @@ mod tests {
             assert_eq!(scan.feed(piece), None);
             assert!(scan.kept.len() <= KEPT);
         }
-        assert_eq!(scan.place, Place::Between);
+        assert_eq!(scan.line_length(), "GET / HTTP/1.1\r".len() + 9000);
+        assert!(scan.is_between());
     }
 
     proptest! {

@@ -2,8 +2,10 @@
 
 use crate::drain::{Counted, Drain};
 use crate::io::Socket;
+use crate::limits::OfListener;
 use crate::peer::{Home, Peer};
-use crate::{Listener, connection, refuse};
+use crate::refuse::{Seldom, log};
+use crate::{Listener, connection, table};
 use std::io;
 use std::net::TcpStream as StdTcp;
 use std::os::unix::net::UnixStream as StdUnix;
@@ -34,6 +36,8 @@ pub struct Held {
     pub counted: Counted,
     /// It is one of its thread's connections.
     pub load: Load,
+    /// It is one of its listener's connections.
+    pub of_listener: OfListener,
 }
 
 /// The other front threads: where to send connections, and how many each has.
@@ -64,6 +68,7 @@ impl Hands {
 pub struct Door {
     socket: Listening,
     home: Arc<Home>,
+    connections: Arc<AtomicUsize>,
 }
 
 enum Listening {
@@ -78,12 +83,16 @@ impl Door {
             let socket = std::os::unix::net::UnixListener::from(listener.fd);
             socket.set_nonblocking(true)?;
             let socket = Listening::Unix(UnixListener::from_std(socket)?);
-            return Ok(Door { socket, home: Home::unix().into() });
+            return Ok(Door::new(socket, Home::unix()));
         }
         let socket = std::net::TcpListener::from(listener.fd);
         socket.set_nonblocking(true)?;
-        let home = Home::tcp(socket.local_addr()?).into();
-        Ok(Door { socket: Listening::Tcp(TcpListener::from_std(socket)?), home })
+        let home = Home::tcp(socket.local_addr()?);
+        Ok(Door::new(Listening::Tcp(TcpListener::from_std(socket)?), home))
+    }
+
+    fn new(socket: Listening, home: Home) -> Door {
+        Door { socket, home: home.into(), connections: Arc::default() }
     }
 
     async fn accept(&self) -> io::Result<(Socket, Peer)> {
@@ -105,13 +114,19 @@ impl Door {
 
 /// Accepts on one listener until the front drains, then until its backlog is empty.
 pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
+    let options = table::with(|table| table.options);
     let begins = drain.begins();
     tokio::pin!(begins);
     loop {
         tokio::select! {
             biased;
             arrived = door.accept() => match arrived {
-                Ok((socket, peer)) => deal(socket, peer.into(), &hands, &drain),
+                Ok((socket, peer)) => match OfListener::one_more(&door.connections, options) {
+                    Ok(of_listener) => deal(socket, peer.into(), of_listener, &hands, &drain),
+                    Err(refusal) => {
+                        tokio::spawn(connection::turn_away(socket, peer.into(), refusal));
+                    }
+                },
                 Err(error) => pause_if_exhausted(&error).await,
             },
             // The select is biased: this is looked at only when nothing is there to accept.
@@ -123,17 +138,24 @@ pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
 async fn pause_if_exhausted(error: &io::Error) {
     // A client that left between connecting and being accepted is no failure of ours.
     if error.kind() != io::ErrorKind::ConnectionAborted {
-        refuse::log(&format!("accept failed, trying again: {error}"));
+        static LOG: Seldom = Seldom::new();
+        LOG.say(&format!("accept failed, trying again: {error}"));
         tokio::time::sleep(EXHAUSTED_PAUSE).await;
     }
 }
 
-fn deal(socket: Socket, peer: Arc<Peer>, hands: &Hands, drain: &Arc<Drain>) {
+fn deal(
+    socket: Socket,
+    peer: Arc<Peer>,
+    of_listener: OfListener,
+    hands: &Hands,
+    drain: &Arc<Drain>,
+) {
     let (give, load) = match hands.least() {
         Some((sender, load)) => (Some(sender), load),
         None => (None, &hands.here),
     };
-    let held = Held { counted: drain.count(), load: Load::one_more(load) };
+    let held = Held { counted: drain.count(), load: Load::one_more(load), of_listener };
     let Some(sender) = give else {
         tokio::spawn(connection::serve(socket, peer, drain.clone(), held));
         return;
@@ -147,7 +169,7 @@ fn deal(socket: Socket, peer: Arc<Peer>, hands: &Hands, drain: &Arc<Drain>) {
             // Fails only when that thread has ended, which ends the process.
             let _ = sender.send(Given { stream, peer, held });
         }
-        Err(error) => refuse::log(&format!("a connection could not be handed over: {error}")),
+        Err(error) => log(&format!("a connection could not be handed over: {error}")),
     }
 }
 
@@ -160,7 +182,7 @@ pub async fn take_over(mut given: UnboundedReceiver<Given>, drain: Arc<Drain>) {
         };
         match socket {
             Ok(socket) => drop(tokio::spawn(connection::serve(socket, peer, drain.clone(), held))),
-            Err(error) => refuse::log(&format!("a connection could not be taken over: {error}")),
+            Err(error) => log(&format!("a connection could not be taken over: {error}")),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! slow uploader holds neither a slot nor a worker. Small bodies stay in memory, others go to disk.
 
 use crate::admit::BODY_MAX;
-use crate::refuse::{Refusal, log_now_and_then};
+use crate::refuse::{Refusal, Seldom};
 use crate::relay::Given;
 use crate::spool::{Failed, Job, PIECE, Spool};
 use crate::{Options, table};
@@ -189,7 +189,8 @@ impl Collector {
 }
 
 fn not_stored(failed: &Failed) -> Refusal {
-    log_now_and_then(&format!("a request body was refused: {failed}"));
+    static LOG: Seldom = Seldom::new();
+    LOG.say(&format!("a request body was refused: {failed}"));
     Refusal::NotStored
 }
 

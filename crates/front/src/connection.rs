@@ -5,13 +5,12 @@ use crate::accept::Held;
 use crate::access_log;
 use crate::aside::Hijack;
 use crate::drain::Drain;
-use crate::hijack;
-use crate::http;
 use crate::io::{Io, Socket};
+use crate::limits::{OfClient, Turned, USUAL_FIELDS};
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, log};
-use crate::sweep;
+use crate::{Options, hijack, http, introduce, rules, sweep, table};
 use bytes::{Buf, Bytes};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -36,12 +35,26 @@ enum After {
 }
 
 /// Serves one connection to its end.
-pub async fn serve(socket: Socket, peer: Arc<Peer>, drain: Arc<Drain>, held: Held) {
-    let Held { counted, load: _load } = held;
+pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, drain: Arc<Drain>, held: Held) {
+    let Held { counted, load: _load, of_listener: _of_listener } = held;
+    let mut early = Bytes::new();
+    if introduce::is_due(&peer) {
+        match introduce::introduce(&mut socket, peer).await {
+            Some(known) => (peer, early) = known,
+            None => return,
+        }
+    }
+    let options = table::with(|table| table.options);
+    // A proxy has as many connections as it has clients.
+    let client = peer.client.filter(|_| !rules::trust().covers(peer.client));
+    let _of_client = match OfClient::one_more(client, options) {
+        Ok(client) => client,
+        Err(refusal) => return turn_away(socket, peer, refusal).await,
+    };
     let watched = sweep::watch(peer.clone()).await;
-    let mut io = Io::new(socket, peer.clone());
+    let mut io = Io::new(socket, peer.clone(), early);
     loop {
-        match speak(io, &peer, &drain).await {
+        match speak(io, &peer, &drain, options).await {
             After::Close => return,
             After::Part(io, last) => return part(io, last, &peer).await,
             After::Rest(resting) => io = resting,
@@ -57,14 +70,27 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, drain: Arc<Drain>, held: Hel
     }
 }
 
+/// Turns a new connection away; without a word when many are being turned away.
+pub async fn turn_away(socket: Socket, peer: Arc<Peer>, refusal: Refusal) {
+    if let Some(_turned) = Turned::one_more() {
+        let _watched = sweep::watch(peer.clone()).await;
+        let io = Io::new(socket, peer.clone(), Bytes::new());
+        part(io, refuse(refusal, &peer), &peer).await;
+    }
+}
+
 /// Has hyper serve requests until there is a reason to take the connection from it.
-async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
+async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain, options: &Options) -> After {
     let owner = peer.clone();
     let service = service_fn(move |request| http::serve(request, owner.clone()));
     // `Io` gathers small replies and spares large ones hyper's copy. Not `pipeline_flush`: it holds
     // answers back while bytes of the next request, be it a stray line end, lie there.
     let mut builder = http1::Builder::new();
-    builder.writev(true);
+    builder.writev(true).max_header_size(options.head_limit);
+    // Saying so costs hyper an allocation for each request.
+    if options.header_count > USUAL_FIELDS {
+        builder.max_headers(options.header_count);
+    }
     // In a box: a connection that rests does not keep its room.
     let mut connection = Box::new(builder.serve_connection(TokioIo::new(io), service));
     let mut last = false;
@@ -111,7 +137,8 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain) -> After {
             After::Close
         }
         Err(Some(error)) if error.is_parse() && peer.link.is_between_requests() => {
-            After::Part(io, refuse(unreadable(&error, peer), peer))
+            let refusal = unreadable(&error, &io, peer, options);
+            After::Part(io, refuse(refusal, peer))
         }
         Err(_) if peer.link.phase() == Phase::Refused => After::Part(io, Bytes::new()),
         Err(_) => After::Close,
@@ -125,12 +152,12 @@ fn refuse(refusal: Refusal, peer: &Arc<Peer>) -> Bytes {
 }
 
 /// Why hyper could not read a head.
-fn unreadable(error: &hyper::Error, peer: &Peer) -> Refusal {
+fn unreadable(error: &hyper::Error, io: &Io, peer: &Peer, options: &Options) -> Refusal {
     match peer.watch.fault() {
         Some(fault) => Refusal::Fault(fault),
         None if !error.is_parse_too_large() => Refusal::Malformed,
-        None if peer.link.has_line() => Refusal::HeadTooLarge,
-        None => Refusal::TargetTooLong,
+        None if io.line_length() > options.uri_limit => Refusal::TargetTooLong,
+        None => Refusal::HeadTooLarge,
     }
 }
 

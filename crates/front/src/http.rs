@@ -4,6 +4,7 @@
 use crate::access_log::{self, Entry};
 use crate::admit;
 use crate::body::{self, Payload, Stop};
+use crate::limits;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
@@ -93,6 +94,8 @@ async fn answer(
     number: u64,
 ) -> Result<Response<ReplyBody>, Stop> {
     let (head, body) = request.into_parts();
+    let options = table::with(|table| table.options);
+    limits::check_head(&head, options)?;
     let asked = rules::judge(&head, peer, number).map_err(Refusal::Fault)?;
     access_log::speaks_for(&head, asked.claims.client);
     if body::expects_too_much(&head) {
@@ -102,7 +105,6 @@ async fn answer(
         Payload::default()
     } else {
         // On the heap only while there is a body: what is kept for each connection stays small.
-        let options = table::with(|table| table.options);
         let payload = Box::pin(body::collect(body, options)).await?;
         peer.link.body_is_whole();
         payload

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use door::scan::Scan;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -52,6 +53,22 @@ impl Socket {
     /// What has befallen the connection since this was asked last.
     fn trouble(&self) -> Option<io::Error> {
         either!(self, stream => stream.take_error()).unwrap_or_else(Some)
+    }
+
+    /// Bytes that the kernel holds for the client.
+    fn unsent(&self) -> u32 {
+        either!(self, stream => wire::unsent(stream.as_fd())).unwrap_or(0)
+    }
+
+    /// Reads what is there, without noting anything.
+    pub fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(room);
+        let read = either!(self, stream => Pin::new(stream).poll_read(context, &mut buffer));
+        read.map_ok(|()| buffer.filled().len())
     }
 
     /// Closing will drop what the kernel still holds for the client, with a reset.
@@ -102,12 +119,26 @@ pub struct Io {
 }
 
 impl Io {
-    /// A socket of which nothing has been read.
-    pub fn new(socket: Socket, peer: Arc<Peer>) -> Io {
-        Io { socket, peer, early: Bytes::new(), scan: Scan::default() }
+    /// A socket of which these bytes have been read already.
+    pub fn new(socket: Socket, peer: Arc<Peer>, early: Bytes) -> Io {
+        let mut io = Io { socket, peer, early: Bytes::new(), scan: Scan::default() };
+        io.scan(&early);
+        io.early = early;
+        io
     }
 
-    /// These bytes have been read already and come first.
+    fn scan(&mut self, bytes: &[u8]) {
+        if let Some(fault) = self.scan.feed(bytes) {
+            self.peer.watch.note(self.scan.heads(), fault);
+        }
+    }
+
+    /// How much of the last request's first line has come, in bytes.
+    pub fn line_length(&self) -> usize {
+        self.scan.line_length()
+    }
+
+    /// hyper has not used these bytes: they come first.
     pub fn put_back(&mut self, bytes: &[u8]) {
         debug_assert!(self.early.is_empty());
         // A copy, for hyper's own bytes, be they none, hold all of its buffer.
@@ -157,9 +188,15 @@ impl Io {
         match written {
             Poll::Ready(Ok(taken)) => self.peer.link.wrote(*taken, offered),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.peer.link.is_stuck(),
+            // A slow client takes a little of what the kernel holds long before there is room.
+            Poll::Pending => self.peer.link.is_stuck(self.socket.unsent()),
         }
     }
+}
+
+/// Whether clients that have closed their sending side are answered at all.
+fn answers_ended() -> bool {
+    table::with(|table| !table.options.half_close_timeout.is_zero())
 }
 
 impl AsyncRead for Io {
@@ -177,7 +214,7 @@ impl AsyncRead for Io {
             buffer.put_slice(&part);
             return Poll::Ready(Ok(()));
         }
-        if link.has_ended() && link.hides_end() {
+        if link.has_ended() && link.hides_end(this.scan.is_between()) {
             return this.socket.trouble().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
         }
         let before = buffer.filled().len();
@@ -187,12 +224,11 @@ impl AsyncRead for Io {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
                 let bytes = &buffer.filled()[before..];
                 link.received(bytes);
-                if let Some(fault) = this.scan.feed(bytes) {
-                    this.peer.watch.note(this.scan.heads(), fault);
-                }
+                this.scan(bytes);
             }
             // The sweep looks after the rest: nothing will be read here that could wake the task.
-            Poll::Ready(Ok(())) if table::with(|table| link.end_comes(table.options)) => {
+            Poll::Ready(Ok(())) if link.hides_end(this.scan.is_between()) && answers_ended() => {
+                link.end_is_hidden();
                 return Poll::Pending;
             }
             Poll::Ready(_) => {}

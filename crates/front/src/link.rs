@@ -89,8 +89,8 @@ pub struct Link {
     due: AtomicBool,
     /// Its buffers are gone.
     resting: AtomicBool,
-    /// The line end of a request line has come, of whichever request is being read.
-    line: AtomicBool,
+    /// What the kernel held for the client when that was looked at last, in bytes.
+    unsent: AtomicU64,
 }
 
 impl Default for Link {
@@ -105,7 +105,7 @@ impl Default for Link {
             position: AtomicU64::new(0),
             due: AtomicBool::new(false),
             resting: AtomicBool::new(false),
-            line: AtomicBool::new(false),
+            unsent: AtomicU64::new(0),
         }
     }
 }
@@ -128,40 +128,31 @@ impl Link {
 
     /// Bytes have come.
     pub fn received(&self, bytes: &[u8]) {
-        match self.phase() {
-            Phase::First | Phase::Idle => {
-                // Line ends between requests are nobody's request (RFC 9112, section 2.2).
-                if bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
-                    return;
-                }
-                self.enter(Phase::Head);
-                self.line.store(bytes.contains(&b'\n'), Relaxed);
-            }
-            Phase::Head if !self.line.load(Relaxed) => {
-                self.line.store(bytes.contains(&b'\n'), Relaxed);
-            }
-            _ => {}
+        // Line ends between requests are nobody's request (RFC 9112, section 2.2).
+        if matches!(self.phase(), Phase::First | Phase::Idle)
+            && bytes.iter().any(|byte| !matches!(byte, b'\r' | b'\n'))
+        {
+            self.enter(Phase::Head);
         }
     }
 
-    /// The client has closed its sending side. True: hyper need not know yet, for a whole request
-    /// is under way and its client may still want the answer.
-    pub fn end_comes(&self, options: &Options) -> bool {
-        let hidden = self.hides_end() && !options.half_close_timeout.is_zero();
-        if hidden {
-            self.ended.store(sweep::now().max(1), Relaxed);
-        }
-        hidden
+    /// The client has closed its sending side; hyper must not know while a request is under way
+    /// whose client may still want the answer.
+    pub fn end_is_hidden(&self) {
+        self.ended.store(sweep::now().max(1), Relaxed);
     }
 
-    /// The end of the client's bytes was seen.
+    /// The end of the client's bytes was seen, and hidden.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Relaxed) != 0
     }
 
-    /// A request that is whole is under way.
-    pub fn hides_end(&self) -> bool {
-        matches!(self.phase(), Phase::Waiting | Phase::Replying | Phase::Flushing)
+    /// A request that is whole is under way. `read`: all bytes of it have been read.
+    pub fn hides_end(&self, read: bool) -> bool {
+        match self.phase() {
+            Phase::Body => read,
+            phase => matches!(phase, Phase::Waiting | Phase::Replying | Phase::Flushing),
+        }
     }
 
     /// Of `offered` bytes the kernel took so many.
@@ -170,9 +161,10 @@ impl Link {
         self.stuck.store(if taken < offered { sweep::now().max(1) } else { 0 }, Relaxed);
     }
 
-    /// The kernel takes nothing.
-    pub fn is_stuck(&self) {
-        if self.stuck.load(Relaxed) == 0 {
+    /// The kernel takes nothing, for it still holds so much that the client has not taken.
+    pub fn is_stuck(&self, unsent: u32) {
+        let before = self.unsent.swap(unsent.into(), Relaxed);
+        if self.stuck.load(Relaxed) == 0 || u64::from(unsent) < before {
             self.stuck.store(sweep::now().max(1), Relaxed);
         }
     }
@@ -226,11 +218,6 @@ impl Link {
     /// hyper has no request of this connection in its hands, so what it writes is a refusal.
     pub fn is_between_requests(&self) -> bool {
         matches!(self.phase(), Phase::First | Phase::Head | Phase::Idle)
-    }
-
-    /// The request line being read has come to its end.
-    pub fn has_line(&self) -> bool {
-        self.line.load(Relaxed)
     }
 
     /// Its buffers are gone, or there again.
@@ -289,7 +276,8 @@ impl Link {
     }
 
     fn half_closed(&self, late: &impl Fn(u64, Duration) -> bool, options: &Options) -> bool {
-        let quiet = self.ended.load(Relaxed).max(self.sent.load(Relaxed));
+        let moved = [&self.ended, &self.sent, &self.stuck].map(|since| since.load(Relaxed));
+        let quiet = moved.into_iter().fold(0, u64::max);
         self.has_ended() && late(quiet, options.half_close_timeout)
     }
 }

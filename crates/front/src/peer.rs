@@ -3,7 +3,7 @@
 use crate::aside::Aside;
 use crate::link::Link;
 use crate::rules::{Watch, Word};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wire::now_ns;
 
@@ -29,6 +29,8 @@ impl Home {
 
 /// What all requests of a connection have in common.
 pub struct Peer {
+    /// The client's address; None over a unix socket.
+    pub client: Option<IpAddr>,
     /// The client's address, empty over a unix socket.
     pub address: String,
     /// The client's port, empty over a unix socket.
@@ -51,7 +53,9 @@ impl Peer {
     /// A client over TCP.
     pub fn tcp(client: SocketAddr, home: Arc<Home>) -> Peer {
         let (address, port) = (client.ip().to_canonical(), client.port());
-        Peer::new(address.to_string(), port.to_string(), home, Word::of(Some(address)))
+        let client = Some(address);
+        let peer = Peer::new(address.to_string(), port.to_string(), home, Word::of(client));
+        Peer { client, ..peer }
     }
 
     /// A client over a unix socket, which has neither address nor port.
@@ -61,7 +65,8 @@ impl Peer {
 
     fn new(address: String, port: String, home: Arc<Home>, word: Word) -> Peer {
         let (link, aside, watch) = (Link::default(), Aside::default(), Watch::default());
-        Peer { address, port, home, accepted_ns: now_ns(), link, aside, word, watch }
+        let (client, accepted_ns) = (None, now_ns());
+        Peer { client, address, port, home, accepted_ns, link, aside, word, watch }
     }
 
     /// Its name in a line of the log.

@@ -32,6 +32,10 @@ pub enum Refusal {
     Malformed,
     /// The client took longer than `head_timeout` for a head.
     HeadTooSlow,
+    /// The listener has as many connections as `connections` allows.
+    TooManyConnections,
+    /// The client has as many connections as `connections_per_peer` allows.
+    TooManyOfClient,
     /// No slot, no chunk or no place in the queue.
     Overloaded,
     /// It was in the queue longer than `queue_timeout`.
@@ -57,7 +61,10 @@ impl Refusal {
             Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
             Refusal::Malformed => StatusCode::BAD_REQUEST,
             Refusal::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Refusal::Overloaded | Refusal::WaitedTooLong => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::TooManyOfClient => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::TooManyConnections | Refusal::Overloaded | Refusal::WaitedTooLong => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
             Refusal::BadReply | Refusal::NotStored => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -75,6 +82,8 @@ impl Refusal {
             Refusal::TargetTooLong => "The request's target is too long.\n",
             Refusal::Malformed => "The request is not valid HTTP.\n",
             Refusal::HeadTooSlow => "The request's head did not come in time.\n",
+            Refusal::TooManyConnections => "Too many connections. Try again shortly.\n",
+            Refusal::TooManyOfClient => "Too many connections from this address.\n",
             Refusal::Overloaded => "Too many requests are waiting. Try again shortly.\n",
             Refusal::WaitedTooLong => {
                 "The request waited longer than queue_timeout allows. Try again shortly.\n"
@@ -92,12 +101,19 @@ impl Refusal {
         )
     }
 
+    /// It may be better in a moment.
+    fn asks_again(self) -> bool {
+        use Refusal::*;
+        matches!(self, Overloaded | WaitedTooLong | TooManyConnections | TooManyOfClient)
+    }
+
     /// The refusal as the bytes of a last response, for where hyper has no say.
     pub fn bytes(self) -> Bytes {
         let (status, text) = (self.status(), self.text());
         let length = text.len();
+        let again = if self.asks_again() { "retry-after: 1\r\n" } else { "" };
         let head = "content-type: text/plain\r\nconnection: close\r\ncontent-length:";
-        format!("HTTP/1.1 {status}\r\n{head} {length}\r\n\r\n{text}").into()
+        format!("HTTP/1.1 {status}\r\n{again}{head} {length}\r\n\r\n{text}").into()
     }
 
     /// The refusal as a response.
@@ -106,7 +122,7 @@ impl Refusal {
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        if matches!(self, Refusal::Overloaded | Refusal::WaitedTooLong) {
+        if self.asks_again() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self.closes() {
@@ -121,14 +137,22 @@ pub fn log(line: &str) {
     let _ = std::io::stderr().write_all(format!("oribi: front: {line}\n").as_bytes());
 }
 
-/// A line in the front's log unless there was one like it within the last second: when a disk is
-/// full they are thousands.
-pub fn log_now_and_then(line: &str) {
-    const EVERY_NS: u64 = 1_000_000_000;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let now = now_ns();
-    let next = NEXT.load(Relaxed);
-    if now >= next && NEXT.compare_exchange(next, now + EVERY_NS, Relaxed, Relaxed).is_ok() {
-        log(line);
+/// A kind of line that comes at most once a second: when a disk is full they are thousands.
+pub struct Seldom(AtomicU64);
+
+impl Seldom {
+    /// Nothing said yet.
+    pub const fn new() -> Seldom {
+        Seldom(AtomicU64::new(0))
+    }
+
+    /// A line in the front's log, unless there was one within the last second.
+    pub fn say(&self, line: &str) {
+        const EVERY_NS: u64 = 1_000_000_000;
+        let now = now_ns();
+        let next = self.0.load(Relaxed);
+        if now >= next && self.0.compare_exchange(next, now + EVERY_NS, Relaxed, Relaxed).is_ok() {
+            log(line);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use crate::shed::Shedder;
 use crate::sweep;
 use crate::table::{self, Table};
-use crate::{Options, Setup, control, pump, spool};
+use crate::{Options, Setup, control, limits, pump, spool};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +41,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     let options: &'static Options = Box::leak(Box::new(setup.options));
     let queue_timeout = options.queue_timeout;
     spool::check(&options.spool_dir);
+    limits::raise_descriptors();
     let drain = Drain::new();
     let mut ways = setup.bells.into_iter().zip(setup.exchanges);
     let (first_bell, first_exchange) = ways.next().expect("counted above");

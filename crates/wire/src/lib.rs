@@ -18,6 +18,7 @@ pub mod settings;
 pub mod settle;
 pub mod slot;
 pub mod sync;
+mod unsent;
 
 pub use layout::{
     Board, CHUNK_BYTES, CHUNKS, FRONTS, REPLY_BYTES, REPLY_KEPT, REPLY_STRIDE, REQUEST_BYTES,
@@ -25,6 +26,7 @@ pub use layout::{
 };
 pub use segment::Segment;
 pub use slot::{Claim, State};
+pub use unsent::unsent;
 
 /// Nanoseconds on the monotonic clock that every process of the machine shares.
 pub fn now_ns() -> u64 {

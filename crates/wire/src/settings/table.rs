@@ -133,7 +133,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "header_count",
         doc: "Most header lines of a request; more are answered with 431",
         kind: Kind::Count { min: 1, max: 1000 },
-        fallback: Fallback::Fixed("128"),
+        fallback: Fallback::Fixed("100"),
         ..PLAIN
     },
     Setting {
