@@ -4,7 +4,7 @@ use crate::lexer::{self, Line};
 use crate::{Complaint, File};
 
 /// The files that may hold unsafe code. To add one is a decision, not an oversight.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "crates/wire/src/segment.rs",
     "crates/wire/src/sched.rs",
     "crates/wire/src/unsent.rs",
