@@ -141,7 +141,29 @@ class ReplyTest < Helper::Case
     assert_equal "first", client.take(5)
     door.open
     assert client.ended?
+    wait_for_log(/Content-Length is wrong: the body is 5 bytes long/)
     assert_match(/\A\d+\z/, get("/pid").body)
+  end
+
+  def test_a_stream_that_stays_empty_though_it_said_more_ends_the_connection
+    door = gate("gate")
+    client = ask_for("/length/stream/none")
+    assert_equal "20", client.head["content-length"]
+    door.open
+    assert client.ended?
+    wait_for_log(/Content-Length is wrong: the body is 0 bytes long/)
+    assert_equal "10", connect.ask("HEAD /length/short")["content-length"]
+  end
+
+  def test_nothing_is_sent_beyond_the_declared_length
+    door = gate("gate")
+    client = ask_for("/length/stream/long")
+    assert_equal "7", client.head["content-length"]
+    assert_equal "first", client.take(5)
+    door.open
+    assert_equal "se", client.take(2)
+    wait_for_log(/Content-Length is wrong: the body is 11 bytes long/)
+    assert_match(/\A\d+\z/, client.get("/pid").body)
   end
 end
 

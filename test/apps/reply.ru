@@ -103,6 +103,11 @@ use(Class.new do
     when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
     when "/length/stream"
       [200, PLAIN.merge("content-length" => "20"), Body.new("first") { File.read("gate") }]
+    when "/length/stream/none"
+      [200, PLAIN.merge("content-length" => "20"), Body.new { File.read("gate") }]
+    when "/length/stream/long"
+      late = ->(part) { File.read("gate").then { part.call("second") } }
+      [200, PLAIN.merge("content-length" => "7"), Body.new("first", &late)]
     when "/length/long" then [200, PLAIN.merge("content-length" => "2"), ["long"]]
     else @app.call(env)
     end

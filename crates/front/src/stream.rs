@@ -193,7 +193,7 @@ impl Stream {
         }
     }
 
-    /// What goes beyond the declared length is not sent, and the connection ends there.
+    /// What goes beyond the declared length is not sent. The client has what it was promised.
     pub(crate) fn check_excess(&mut self) {
         let Some(declared) = self.declared else { return };
         if self.length <= declared || self.cut {

@@ -7,10 +7,14 @@ use wire::{REPLY_BYTES, REPLY_STRIDE, State};
 const FULL: u32 = REPLY_BYTES as u32;
 const ENOUGH: u32 = REPLY_STRIDE as u32;
 
+/// What the front reads was published before.
+fn publish_all(world: &World) {
+    world.board.slots[0].written.store(FULL, Release);
+}
+
 /// A writer that finds the window full sleeps until there is room, or nobody reads any more.
 fn writer(world: &World) {
     let slot = &world.board.slots[0];
-    slot.written.store(FULL, Release);
     while slot.room_beyond(FULL) == 0 && slot.cancelled.load(Acquire) == 0 {
         slot.wait_for_room(FULL);
     }
@@ -21,6 +25,7 @@ fn writer(world: &World) {
 fn room_reaches_a_waiting_writer() {
     explore(4, || {
         let world = World::new(0);
+        publish_all(&world);
         let writer = thread(&world, writer);
         world.board.slots[0].consumed(ENOUGH);
         writer.join().unwrap();
@@ -46,6 +51,7 @@ fn a_front_dies_before_a_waiting_writer() {
         world.put(0, 1);
         let claim = world.board.take(0, 1).unwrap();
         world.run(claim);
+        publish_all(&world);
         let seat = thread(&world, move |world| {
             writer(world);
             world.finish(claim);
