@@ -12,7 +12,8 @@ module Helper
       require "uri"
       raise "no database here" if File.exist?(File.join(__dir__, "broken"))
 
-      use Rack::Lint
+      # In development rackup adds it by itself, and with Rack 3.1 two spoil each other's bodies.
+      use Rack::Lint unless $PROGRAM_NAME.end_with?("rackup")
       run(lambda do |env|
         # A request that lasts until the test says so.
         File.read(File.join(__dir__, "fifo")) if env["PATH_INFO"] == "/hold"
@@ -20,14 +21,16 @@ module Helper
       end)
     RUBY
 
-    # `how` is :oribi or :rackup; arguments are words of the command line.
+    # `how` is :oribi, :rackup or :rails; arguments are words of the command line; what is in the
+    # directory `tree` is copied.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
-                   rackup: [], executable: File.join(ROOT, "exe/oribi"))
+                   rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"))
       @how = how
       @rackup = rackup
       @executable = executable
       @directory = Dir.mktmpdir("oribi-test")
-      File.write(File.join(@directory, "config.ru"), app)
+      FileUtils.cp_r("#{tree}/.", @directory) if tree
+      File.write(File.join(@directory, "config.ru"), app) if app
       files.each { |name, text| File.write(File.join(@directory, name), text) }
       File.mkfifo(File.join(@directory, "fifo"))
       @log = File.join(@directory, "log")
@@ -184,6 +187,9 @@ module Helper
       when :oribi, :gem
         # Not through a shell or a wrapper: this is the pid a service manager sees.
         [RbConfig.ruby, @executable, *(bind && ["-b", bind]), *arguments]
+      when :rails
+        [RbConfig.ruby, "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "0",
+         *arguments]
       when :rackup
         options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
         words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }

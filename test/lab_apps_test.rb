@@ -39,7 +39,7 @@ class LabAppsTest < Minitest::Test
   def test_hello_is_bare
     answer = get("hello")
     assert_equal "Hello, World!", answer.body
-    assert_equal({ "Content-Type" => "text/plain", "Content-Length" => "13" }, answer.headers.to_h)
+    assert_equal({ "content-type" => "text/plain", "content-length" => "13" }, answer.headers.to_h)
   end
 
   def test_hello_with_the_lab_s_routes
@@ -69,7 +69,7 @@ class LabAppsTest < Minitest::Test
   def test_sinatra
     answer = get("sinatra")
     assert_equal "Hello, World!", answer.body
-    assert_equal "13", answer["Content-Length"]
+    assert_equal "13", answer["content-length"]
     assert_lab_routes("sinatra")
   end
 
@@ -78,7 +78,7 @@ class LabAppsTest < Minitest::Test
     assert_equal 100_000, get("bodies", "/stream/100000").body.bytesize
     assert_equal "", get("bodies", "/bytes/0").body
     stream = self.class.load_file("#{APPS}/bodies.ru").call("PATH_INFO" => "/stream/20000")
-    assert_equal [{ "Content-Type" => "text/plain" }, [16_384, 3_616]],
+    assert_equal [{ "content-type" => "text/plain" }, [16_384, 3_616]],
                  [stream[1], stream[2].map(&:bytesize)]
     assert_equal "ok", get("bodies").body
     sent = self.class.app("bodies").post("/", input: "y" * 50_000)

@@ -105,7 +105,8 @@ class AccessLogTest < Helper::Case
     given << get("/").body << get("/", "X-Request-Id: one", "X-Request-Id: two").body
     assert_equal given.size, given.uniq.size
     given.each { |id| assert_match(/\A[\w.-]{16,128}\z/, id) }
-    assert_equal given, written(given.size).map { |line| read(line, "json")["request_id"] }
+    ids = written(given.size).map { |line| read(line, "json")["request_id"] }
+    assert_equal given, ids
   end
 
   def test_what_waits_and_what_leaves
@@ -177,7 +178,8 @@ class AccessLogTest < Helper::Case
     server.wait
     found = files.flat_map { |name| written(0, name: name) }
     uris = found.map { |line| read(line, "json")["uri"] }
-    assert_equal (1..asked).map { |number| "/?#{number}" }, uris.sort_by { |uri| uri[2..].to_i }
+    uris.sort_by! { |uri| uri[2..].to_i }
+    assert_equal((1..asked).map { |number| "/?#{number}" }, uris)
   end
 
   def test_standard_output

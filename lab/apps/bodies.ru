@@ -36,7 +36,7 @@ run Lab.around(lambda { |env|
   case kind
   when "bytes" then Lab.answer(texts[size])
   when nil then Lab.answer("ok")
-  when "stream" then [200, { "Content-Type" => Lab::TEXT }, pieces.call(size)]
+  when "stream" then [200, { "content-type" => Lab::TEXT }, pieces.call(size)]
   else Lab.answer("GET /bytes/N, GET /stream/N or POST", status: 404)
   end
 })

@@ -2,5 +2,5 @@
 
 # 13 bytes, and nothing else: what is left is the server.
 run lambda { |_env|
-  [200, { "Content-Type" => "text/plain", "Content-Length" => "13" }, ["Hello, World!"]]
+  [200, { "content-type" => "text/plain", "content-length" => "13" }, ["Hello, World!"]]
 }

@@ -8,5 +8,5 @@ rest = Lab.around(->(_env) { Lab.answer("not found", status: 404) })
 run lambda { |env|
   next rest.call(env) unless env["PATH_INFO"] == "/"
 
-  [200, { "Content-Type" => "text/plain", "Content-Length" => "13" }, ["Hello, World!"]]
+  [200, { "content-type" => "text/plain", "content-length" => "13" }, ["Hello, World!"]]
 }

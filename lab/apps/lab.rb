@@ -22,8 +22,8 @@ module Lab
 
   # A complete answer: every one names its length and its worker.
   def answer(text, type = TEXT, status: 200)
-    [status, { "Content-Type" => type, "Content-Length" => text.bytesize.to_s,
-               "X-Lab-Worker" => Process.pid.to_s }, [text]]
+    [status, { "content-type" => type, "content-length" => text.bytesize.to_s,
+               "x-lab-worker" => Process.pid.to_s }, [text]]
   end
 
   def pid

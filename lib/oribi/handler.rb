@@ -20,6 +20,15 @@ module Oribi
     FORWARDED = %w[TERM INT QUIT HUP USR1 USR2 TTIN TTOU].freeze
     # What the processes of a dead supervisor need to notice and to end.
     LAST_WAIT = 1.0
+
+    # For the class that keeps the pid file. Generation 2 is a part of a server that has one, not
+    # another server: neither does it mind that file nor write it.
+    module NoPidFile
+      def check_pid! = nil
+
+      def write_pid = nil
+    end
+
     private_constant :ARGV_OF_PROCESS, :DIRECTORY, :FORWARDED, :LAST_WAIT
 
     class << self
@@ -32,6 +41,11 @@ module Oribi
         exit(status) unless status.zero?
       rescue Error => error
         abort "oribi: #{error.message}"
+      end
+
+      # Called when the handler is loaded, which is before anybody looks for pid files.
+      def leave_pid_file_alone(servers)
+        servers.prepend(NoPidFile) if ENV["ORIBI_MOLD"]
       end
 
       # For `rackup -h`.

@@ -80,6 +80,8 @@ module Oribi
     def run(&boot)
       end_without_inherited_handlers
       SIGNALS.each { |signal| trap(signal) {} }
+      # What an app prints is there when it is printed, whether or not somebody looks at a terminal.
+      $stdout.sync = true
       require_native
       hello
       receive_init

@@ -2,6 +2,7 @@
 
 # What Rack offers beyond env, status, headers and an Array.
 
+# Copied for each response: Rack 3 wants headers that are not frozen.
 PLAIN = { "content-type" => "text/plain" }.freeze
 
 # Headers that only respond to each.
@@ -112,13 +113,13 @@ use(Class.new do
     path = env["PATH_INFO"]
     case path
     when %r{\A/headers/(.*)} then [200, HEADERS.fetch($1), ["ok"]]
-    when %r{\A/call/(.*)} then [200, PLAIN, CALLABLE.fetch($1)]
+    when %r{\A/call/(.*)} then [200, PLAIN.dup, CALLABLE.fetch($1)]
     when "/pairs" then [200, Pairs.new, ["ok"]]
     when "/convertible" then [200, Convertible.new, ["ok"]]
-    when "/status/string" then ["201", PLAIN, ["ok"]]
+    when "/status/string" then ["201", PLAIN.dup, ["ok"]]
     when %r{\A/status/(\d+)} then [$1.to_i, { "content-length" => "6", "x-a" => "1" }, Body.new]
-    when "/both" then [200, PLAIN, Both.new]
-    when "/body" then [200, PLAIN, Body.new]
+    when "/both" then [200, PLAIN.dup, Both.new]
+    when "/body" then [200, PLAIN.dup, Body.new]
     when "/chunked"
       [200, { "Transfer-Encoding" => "chunked" },
        ["3\r\nabc\r\n", "5;x=y\r\nde", "fgh\r", "\n", "0\r\n", "trailer: 1\r\n\r\n"].each]
@@ -129,14 +130,14 @@ end)
 use Rack::Lint
 run(lambda do |env|
   case env["PATH_INFO"]
-  when "/pid" then [200, PLAIN, [Process.pid.to_s]]
+  when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
   when %r{\A/finish/(.*)}
     finish(env, $1)
-    [200, PLAIN, ["ok"]]
+    [200, PLAIN.dup, ["ok"]]
   when "/gate"
     File.write("held", "\n", mode: "a")
     File.read("gate")
-    [200, PLAIN, ["held"]]
+    [200, PLAIN.dup, ["held"]]
   when "/exit" then exit(5)
   end
 end)

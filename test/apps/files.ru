@@ -23,13 +23,14 @@ class FileBody
   end
 end
 
+# Copied for each response: Rack 3 wants headers that are not frozen.
 PLAIN = { "content-type" => "text/plain" }.freeze
 FILES = Rack::Files.new(Dir.pwd)
 
 run(lambda do |env|
   case env["PATH_INFO"]
-  when "/pid" then [200, PLAIN, [Process.pid.to_s]]
-  when %r{\A/path/(.+)} then [200, PLAIN, FileBody.new($1, "iterated\n")]
+  when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
+  when %r{\A/path/(.+)} then [200, PLAIN.dup, FileBody.new($1, "iterated\n")]
   when %r{\A/length/(\d+)/(.+)}
     [200, PLAIN.merge("Content-Length" => $1), FileBody.new($2, "iterated\n")]
   when %r{\A/status/(\d+)/(.+)} then [$1.to_i, {}, FileBody.new($2)]

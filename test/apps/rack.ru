@@ -20,7 +20,7 @@ class Bare
     when "/env", %r{\A/env/}, "" then answer(DESCRIBE.call(env))
     when "/keys" then answer(env.keys.map { |key| [key.frozen?, key.encoding.name] }.uniq)
     when "/spoil" then spoil(env)
-    else @app.call(env)
+    else @app.call(env.merge("test.input" => env["rack.input"]))
     end
   end
 
@@ -69,6 +69,9 @@ run(lambda do |env|
     next [200, { "content-type" => "text/plain" }, [env["oribi.queue_time"].to_s]]
   end
 
-  found = INPUTS.fetch(env["PATH_INFO"]).call(env["rack.input"])
+  # Rack 3's Lint hides `rewind`, which it does not ask for any more.
+  input = env["rack.input"]
+  input = env["test.input"] unless input.respond_to?(:rewind)
+  found = INPUTS.fetch(env["PATH_INFO"]).call(input)
   [200, { "content-type" => "text/plain" }, [Marshal.dump(found)]]
 end)

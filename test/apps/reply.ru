@@ -42,18 +42,19 @@ ensure
   File.write("ended", "#{count}\n", mode: "a")
 end
 
+# Copied for each response: Rack 3 wants headers that are not frozen.
 PLAIN = { "content-type" => "text/plain" }.freeze
 
 # Replies that Lint would not let through: it stands behind, so they are made here.
 WRONG = {
   "nothing" => -> {},
-  "status-text" => -> { ["fine", PLAIN, []] },
-  "status-99" => -> { [99, PLAIN, []] },
-  "status-1000" => -> { [1000, PLAIN, []] },
-  "status-nil" => -> { [nil, PLAIN, []] },
-  "status-object" => -> { [Object.new, PLAIN, []] },
-  "status-100" => -> { [100, PLAIN, []] },
-  "status-101" => -> { [101, PLAIN, []] },
+  "status-text" => -> { ["fine", PLAIN.dup, []] },
+  "status-99" => -> { [99, PLAIN.dup, []] },
+  "status-1000" => -> { [1000, PLAIN.dup, []] },
+  "status-nil" => -> { [nil, PLAIN.dup, []] },
+  "status-object" => -> { [Object.new, PLAIN.dup, []] },
+  "status-100" => -> { [100, PLAIN.dup, []] },
+  "status-101" => -> { [101, PLAIN.dup, []] },
   "headers-nil" => -> { [200, nil, []] },
   "headers-text" => -> { [200, "a: b", []] },
   "name-number" => -> { [200, { 1.5 => "x" }, []] },
@@ -71,10 +72,10 @@ WRONG = {
   "length-twice" => -> { [200, { "content-length" => "5", "Content-Length" => "5" }, ["short"]] },
   "coding" => -> { [200, { "transfer-encoding" => "gzip" }, ["x"]] },
   "coding-wrong" => -> { [200, { "transfer-encoding" => "chunked" }, ["x\r\n"]] },
-  "body-nil" => -> { [200, PLAIN, nil] },
-  "body-text" => -> { [200, PLAIN, "text"] },
-  "body-numbers" => -> { [200, PLAIN, [1, 2]] },
-  "body-late-number" => -> { [200, PLAIN, ["text", 2]] }
+  "body-nil" => -> { [200, PLAIN.dup, nil] },
+  "body-text" => -> { [200, PLAIN.dup, "text"] },
+  "body-numbers" => -> { [200, PLAIN.dup, [1, 2]] },
+  "body-late-number" => -> { [200, PLAIN.dup, ["text", 2]] }
 }.freeze
 
 # Exceptions of every kind.
@@ -96,10 +97,10 @@ use(Class.new do
   def call(env)
     case env["PATH_INFO"]
     when %r{\A/wrong/(.*)} then WRONG.fetch($1).call
-    when "/array" then [200, PLAIN, %w[one two three]]
-    when "/array/big" then [200, PLAIN, ["x" * 1_000_000, "y" * 4_000_000]]
-    when "/array/many" then [200, PLAIN, (1..20_000).map { |i| "#{i}\n" }]
-    when "/array/loud" then [200, PLAIN, Loud.new(%w[one two])]
+    when "/array" then [200, PLAIN.dup, %w[one two three]]
+    when "/array/big" then [200, PLAIN.dup, ["x" * 1_000_000, "y" * 4_000_000]]
+    when "/array/many" then [200, PLAIN.dup, (1..20_000).map { |i| "#{i}\n" }]
+    when "/array/loud" then [200, PLAIN.dup, Loud.new(%w[one two])]
     when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
     when "/length/stream"
       [200, PLAIN.merge("content-length" => "20"), Body.new("first") { File.read("gate") }]
@@ -116,18 +117,18 @@ end)
 use Rack::Lint
 run(lambda do |env|
   case env["PATH_INFO"]
-  when "/pid" then [200, PLAIN, [Process.pid.to_s]]
+  when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
   when "/stream"
-    [200, PLAIN, Body.new("first\n") { |part| File.read("gate").then { part.call("second\n") } }]
-  when "/stream/big" then [200, PLAIN, Body.new("x" * 1_000_000, "y" * 4_000_000)]
-  when "/stream/many" then [200, PLAIN, Body.new(*(1..5000).map { |i| "#{i}\n" })]
-  when "/stream/endless" then [200, PLAIN, Body.new(&ENDLESS)]
-  when "/stream/raise" then [200, PLAIN, Body.new("first\n") { raise "in each" }]
+    [200, PLAIN.dup, Body.new("first\n") { |part| File.read("gate").then { part.call("second\n") } }]
+  when "/stream/big" then [200, PLAIN.dup, Body.new("x" * 1_000_000, "y" * 4_000_000)]
+  when "/stream/many" then [200, PLAIN.dup, Body.new(*(1..5000).map { |i| "#{i}\n" })]
+  when "/stream/endless" then [200, PLAIN.dup, Body.new(&ENDLESS)]
+  when "/stream/raise" then [200, PLAIN.dup, Body.new("first\n") { raise "in each" }]
   when "/stream/raise-length"
     [200, PLAIN.merge("content-length" => "9"), Body.new("first\n") { raise "in each" }]
-  when "/stream/exit" then [200, PLAIN, Body.new("first\n") { exit(3) }]
-  when "/close/raise" then [200, PLAIN, BadEnd.new("whole\n")]
-  when "/close" then [200, PLAIN, Body.new("whole\n")]
+  when "/stream/exit" then [200, PLAIN.dup, Body.new("first\n") { exit(3) }]
+  when "/close/raise" then [200, PLAIN.dup, BadEnd.new("whole\n")]
+  when "/close" then [200, PLAIN.dup, Body.new("whole\n")]
   when "/headers"
     [200, PLAIN.merge("set-cookie" => "a=1\nb=2", "x-one" => "1", "X-Case" => "kept",
                       "x-empty" => ""), []]
@@ -136,7 +137,7 @@ run(lambda do |env|
   when "/thread/gate"
     File.write("held", "\n", mode: "a")
     File.read(Thread.current == Thread.main ? "main" : "other")
-    [200, PLAIN, ["held"]]
+    [200, PLAIN.dup, ["held"]]
   when %r{\A/raise/(.*)} then RAISE.fetch($1).call
   end
 end)

@@ -8,9 +8,14 @@ rescue LoadError
 end
 
 module Rack
+  # `rackup -s Oribi` with Rack 2. With Rack 3 this is another name of `Rackup::Handler`.
   module Handler
-    # `rackup -s Oribi` with Rack 2.
-    Oribi = ::Oribi::Handler
-    register("oribi", "Rack::Handler::Oribi") if respond_to?(:register)
+    Oribi = ::Oribi::Handler unless const_defined?(:Oribi, false)
+    if respond_to?(:register)
+      # Rack 2 wants the name.
+      register("oribi", name == "Rack::Handler" ? "Rack::Handler::Oribi" : Oribi)
+    end
   end
 end
+
+Oribi::Handler.leave_pid_file_alone(Rack::Server) if defined?(Rack::Server)

@@ -4,9 +4,11 @@ require "oribi/handler"
 require "rackup/handler"
 
 module Rackup
+  # `rackup -s Oribi` with Rack 3.
   module Handler
-    # `rackup -s Oribi` with Rack 3.
-    Oribi = ::Oribi::Handler
-    register :oribi, Oribi if respond_to?(:register)
+    Oribi = ::Oribi::Handler unless const_defined?(:Oribi, false)
+    register("oribi", ::Oribi::Handler) if respond_to?(:register)
   end
 end
+
+Oribi::Handler.leave_pid_file_alone(Rackup::Server) if defined?(Rackup::Server)
