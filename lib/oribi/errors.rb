@@ -30,9 +30,8 @@ module Oribi
       # An exception that a request has ended with. In one write, and thus in one piece.
       def request(number, env, error)
         # As bytes: path and message need not be of one encoding.
-        method, *path = env.values_at("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO").map do
-          _1.to_s.b
-        end
+        names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
+        method, *path = env.values_at(*names).map { |value| value.to_s.b }
         if @mark
           fields = { "method" => method, "path" => path.join,
                      "request_id" => env["HTTP_X_REQUEST_ID"] }

@@ -119,7 +119,8 @@ run(lambda do |env|
   case env["PATH_INFO"]
   when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
   when "/stream"
-    [200, PLAIN.dup, Body.new("first\n") { |part| File.read("gate").then { part.call("second\n") } }]
+    [200, PLAIN.dup, Body.new("first\n") { |part| File.read("gate").then {
+ part.call("second\n") } }]
   when "/stream/big" then [200, PLAIN.dup, Body.new("x" * 1_000_000, "y" * 4_000_000)]
   when "/stream/many" then [200, PLAIN.dup, Body.new(*(1..5000).map { |i| "#{i}\n" })]
   when "/stream/endless" then [200, PLAIN.dup, Body.new(&ENDLESS)]
