@@ -37,7 +37,7 @@ module Helper
       @seen = {}
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env)
       @pid = Process.spawn(env, *command(bind, arguments), chdir: @directory,
-                                                           in: File::NULL, out: @log, err: [:child, :out])
+                           in: File::NULL, out: @log, err: %i[child out])
     end
 
     def log = File.read(@log)

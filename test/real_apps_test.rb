@@ -156,7 +156,8 @@ module RealApps
   class RailsServerTest < Helper::Case
     def setup
       @server = Helper::Server.new(:rails, tree: EXAMPLE, app: nil,
-                                           env: { "RAILS_ENV" => "production" }).ready
+                                           env: { "RAILS_ENV" => "production",
+                                                  "PIDFILE" => "tmp/pids/server.pid" }).ready
     end
 
     def pid_file = File.join(@server.directory, "tmp/pids/server.pid")

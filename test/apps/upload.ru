@@ -38,7 +38,7 @@ class Careless
     when "/kind"
       return [200, { "content-type" => "text/plain" },
               ["#{input.class} #{input.external_encoding} #{input.binmode?} #{input.pos}"]]
-    else return @app.call(env)
+    else return @app.call(env.merge("test.input" => input))
     end
     [200, { "content-type" => "text/plain" }, ["fine"]]
   end
@@ -55,7 +55,8 @@ run(lambda do |env|
          when "/gets" then [input.gets, input.gets, input.read].map(&:bytesize).join(" ")
          when "/twice"
            first = input.read
-           input.rewind if input.respond_to?(:rewind)
+           # Rack 3's Lint hides it.
+           input.respond_to?(:rewind) ? input.rewind : env["test.input"].rewind
            digest(env, first == input.read ? first : "")
          when "/gate"
            File.read("gate")
