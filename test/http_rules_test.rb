@@ -67,6 +67,7 @@ class HttpRulesTest < Helper::Case
     { "GET / HTTP/1.1\r\n\r\n" => /Host is missing/,
       "GET /#a HTTP/1.1\r\nHost: a\r\n\r\n" => /fragment/,
       "GET / HTTP/1.1\r\nHost: a\n\r\n" => /LF alone/,
+      "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n" => /begins with a blank/,
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n" =>
         /more than one Content-Length/ }.each do |bytes, pattern|
       answer = connect.write(bytes).answer

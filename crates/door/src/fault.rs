@@ -5,6 +5,8 @@
 pub enum Fault {
     /// A line of the head, or of the chunked body, ends in a line feed alone.
     BareLineFeed,
+    /// A line of the head begins with a blank: folded, or before the first field.
+    Folded,
     /// More than one Content-Length.
     Lengths,
     /// Content-Length is no decimal number of bytes.
@@ -47,6 +49,7 @@ impl Fault {
     pub fn text(self) -> &'static str {
         match self {
             Fault::BareLineFeed => "A line ends in LF alone: lines end in CR LF.\n",
+            Fault::Folded => "A header line begins with a blank: headers are not folded.\n",
             Fault::Lengths => "There is more than one Content-Length: send one.\n",
             Fault::BadLength => "The Content-Length is not a number of bytes.\n",
             Fault::LengthAndCoding => {

@@ -193,10 +193,15 @@ impl Scan {
         Ok(())
     }
 
-    /// The two fields that say where a request ends (RFC 9112, section 6.3).
+    /// Looks for the two fields that say where a request ends (RFC 9112, section 6.3), and for a
+    /// line that is folded (section 5.2).
     fn field(&mut self, line: &[u8], cut: bool) -> Result<(), Fault> {
-        // Most lines are neither, and their first byte says so.
-        let Some(b'c' | b'C' | b't' | b'T') = line.first() else { return Ok(()) };
+        match line.first() {
+            Some(b' ' | b'\t') => return Err(Fault::Folded),
+            Some(b'c' | b'C' | b't' | b'T') => {}
+            // Most lines are neither, and their first byte says so.
+            _ => return Ok(()),
+        }
         if let Some(value) = value_of(line, b"content-length:") {
             if self.chunked {
                 return Err(Fault::LengthAndCoding);
@@ -310,6 +315,12 @@ mod tests {
         assert_eq!(post("Content-Length: 1, 1\r\n", ""), Some(Fault::BadLength));
         let long = format!("Content-Length: {}1\r\n", " ".repeat(KEPT));
         assert!(scan(format!("POST / HTTP/1.1\r\n{long}").as_bytes(), 1).1.is_some());
+    }
+
+    #[test]
+    fn folded_lines() {
+        assert_eq!(post("X: y\r\n z\r\n", ""), Some(Fault::Folded));
+        assert_eq!(fault("GET / HTTP/1.1\r\n\tHost: a\r\n\r\n"), Some(Fault::Folded));
     }
 
     #[test]
