@@ -133,7 +133,7 @@ class HijackTest < Helper::Case
   end
 
   def test_such_a_head_is_as_the_app_gave_it
-    client = ask_for("/partial/keep")
+    client = ask_for("/keep")
     assert_equal "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nX-Case: as given\r\n" \
                  "Connection: x-own\r\ncontent-length: 5\r\n\r\nwhole", client.rest
   end

@@ -3,6 +3,7 @@
 # Apps that take the connection.
 require "digest"
 
+# Copied for each response: Rack 3 wants headers that are not frozen.
 PLAIN = { "content-type" => "text/plain" }.freeze
 HEAD = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
 
@@ -36,7 +37,7 @@ module WebSocket
 
   def headers(env)
     accept = [Digest::SHA1.digest(env.fetch("HTTP_SEC_WEBSOCKET_KEY") + GUID)].pack("m0")
-    { "Upgrade" => "websocket", "Connection" => "Upgrade", "Sec-WebSocket-Accept" => accept }
+    { "upgrade" => "websocket", "connection" => "Upgrade", "sec-websocket-accept" => accept }
   end
 
   def handshake(env)
@@ -113,11 +114,8 @@ FULL = {
 }.freeze
 
 PARTIAL = {
-  "echo" => [200, PLAIN, ->(io) { Thread.new { ECHO.call(io) } }],
-  "keep" => [200, { "content-type" => "text/plain", "X-Case" => "as given",
-                    "Connection" => "x-own", "content-length" => "5" },
-             ->(io) { io.write("whole") && io.close }],
-  "raise" => [200, PLAIN, ->(_) { raise "in rack.hijack" }]
+  "echo" => ->(io) { Thread.new { ECHO.call(io) } },
+  "raise" => ->(_) { raise "in rack.hijack" }
 }.freeze
 
 use(Class.new do
@@ -131,6 +129,10 @@ use(Class.new do
       [-1, nil, nil]
     when "/switch"
       [101, { "upgrade" => "echo", "connection" => "upgrade" }, method(:serve)]
+    when "/keep"
+      [200, { "content-type" => "text/plain", "X-Case" => "as given", "Connection" => "x-own",
+              "content-length" => "5",
+              "rack.hijack" => ->(io) { io.write("whole") && io.close } }, []]
     when "/protocol"
       # Whatever the status: to ask for a protocol is to switch to it.
       [200, { "rack.protocol" => env["rack.protocol"].first, "x-a" => "1",
@@ -144,8 +146,8 @@ end)
 use Rack::Lint
 run(lambda do |env|
   case env["PATH_INFO"]
-  when "/pid" then [200, PLAIN, [Process.pid.to_s]]
-  when "/large" then [200, PLAIN, ["y" * 10_000_000]]
+  when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
+  when "/large" then [200, PLAIN.dup, ["y" * 10_000_000]]
   when %r{\A/full/(.*)}
     raise "not hijackable" unless env["rack.hijack?"]
 
@@ -153,16 +155,16 @@ run(lambda do |env|
     raise "another io" unless env["rack.hijack_io"]
 
     FULL.fetch($1).call(io, env)
-    [200, PLAIN, ["nobody sees this"]]
+    [200, PLAIN.dup, ["nobody sees this"]]
   when "/thread"
     Thread.new { env["rack.hijack"].call.write("from a thread\n") }.join
     env["rack.hijack_io"].close
-    [200, PLAIN, []]
+    [200, PLAIN.dup, []]
   when "/twice"
     same = env["rack.hijack"].call
     same.write("#{env['rack.hijack'].call.class}\n")
     same.close
-    [200, PLAIN, []]
+    [200, PLAIN.dup, []]
   when "/late"
     body = Enumerator.new do |parts|
       parts << "first "
@@ -170,15 +172,14 @@ run(lambda do |env|
     rescue IOError => error
       parts << error.message
     end
-    [200, PLAIN, body]
+    [200, PLAIN.dup, body]
   when "/partial/websocket"
     [101, WebSocket.headers(env).merge("rack.hijack" => WebSocket.method(:serve)), []]
   when %r{\A/partial/(.*)}
-    status, headers, callable = PARTIAL.fetch($1)
-    [status, headers.merge("rack.hijack" => callable), []]
+    [200, PLAIN.merge("rack.hijack" => PARTIAL.fetch($1)), []]
   when %r{\A/hints/(.*)}
     hints = env["rack.early_hints"]
-    next [200, PLAIN, [hints.inspect]] unless hints
+    next [200, PLAIN.dup, [hints.inspect]] unless hints
 
     hints.call("link" => "</a.css>; rel=preload")
     File.read("gate") if $1 == "gate"
@@ -186,6 +187,6 @@ run(lambda do |env|
     raise "on purpose" if $1 == "raise"
 
     FULL.fetch("raw").call(env["rack.hijack"].call, env) if $1 == "hijack"
-    [200, PLAIN, ["page"]]
+    [200, PLAIN.dup, ["page"]]
   end
 end)
