@@ -8,7 +8,7 @@ class HijackTest < Helper::Case
 
   def setup
     get("/pid")
-    %w[ended heard].each { |name| FileUtils.rm_f(File.join(server.directory, name)) }
+    %w[ended heard left talked].each { |name| FileUtils.rm_f(File.join(server.directory, name)) }
   end
 
   def assert_echo(client, line = "one")
@@ -90,7 +90,7 @@ class HijackTest < Helper::Case
     assert_echo(client)
     client.socket.close_write
     assert_equal "bye\n", client.rest
-    assert_equal ["echo"], wait_for_lines("ended", 1)
+    assert_equal "echo", wait_for_lines("ended", 1).first
   end
 
   def test_an_app_that_has_nothing_more_to_say_still_listens
@@ -107,14 +107,15 @@ class HijackTest < Helper::Case
       client = greet(ask_for("/full/write"))
       client.public_send(way)
       @clients.delete(client)
-      assert_equal ["gone"] * (index + 1), wait_for_lines("ended", index + 1)
+      assert_equal ["gone"] * (index + 1), wait_for_lines("left", index + 1)
     end
   end
 
   def test_over_a_unix_socket
     Dir.mktmpdir("oribi-hijack") do |directory|
       start("hijack.ru", "-w", "1", "-b", "unix://#{directory}/a.sock")
-      client = greet(keep(Client.unix("#{directory}/a.sock").write(Client.request("GET /full/echo"))))
+      client = keep(Client.unix("#{directory}/a.sock"))
+      greet(client.write(Client.request("GET /full/echo")))
       assert_echo(client)
       client.socket.close_write
       assert_equal "bye\n", client.rest
@@ -151,6 +152,37 @@ class HijackTest < Helper::Case
     head = client.head
     assert_equal [101, "echo", "upgrade"], [head.status, head["upgrade"], head["connection"]]
     assert_echo(greet(client))
+  end
+
+  # The example of RFC 6455, section 1.3.
+  def web_socket(path)
+    client = ask_for(path, "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
+    head = client.head
+    assert_equal [101, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="], [head.status, head["sec-websocket-accept"]]
+    client
+  end
+
+  # A masked frame.
+  def frame(kind, text)
+    mask = [7, 11, 13, 17]
+    [0x80 | kind, 0x80 | text.bytesize, *mask].pack("C6") <<
+      text.bytes.map.with_index { |byte, i| byte ^ mask[i % 4] }.pack("C*")
+  end
+
+  def test_web_sockets
+    %w[/full/websocket /partial/websocket].each_with_index do |path, index|
+      client = web_socket(path)
+      client.write(frame(1, "one"), frame(1, "two"))
+      assert_equal "\x81\x05<one>\x81\x05<two>".b, client.take(14)
+      client.write(frame(1, "x" * 100))
+      assert_equal "\x81\x66<#{'x' * 100}>".b, client.take(104)
+      client.write(frame(8, "\x03\xE8".b))
+      assert_equal "\x88\x02\x03\xE8".b, client.rest
+      assert_equal ["websocket"] * (index + 1), wait_for_lines("talked", index + 1)
+    end
+    web_socket("/full/websocket").close
+    assert_equal "cut", wait_for_lines("talked", 3).last
   end
 
   # Rack has it since 3.1.

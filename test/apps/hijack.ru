@@ -10,7 +10,7 @@ HEAD = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n
 # What nobody else holds would be closed by the collector.
 KEPT = [] # rubocop:disable Style/MutableConstant
 
-def note(name, *words) = File.write(name, "#{words.join(' ')}\n", mode: "a")
+NOTE = ->(name, text) { File.write(name, "#{text}\n", mode: "a") }
 
 # Answers each line with itself; the client's end is the end. To Lint an io cannot `gets`.
 ECHO = lambda do |io|
@@ -22,11 +22,11 @@ ECHO = lambda do |io|
     io.write("<#{line}>\n")
     line.clear
   end
-  note("ended", "echo")
+  NOTE.call("ended", "echo")
   io.write("bye\n")
   io.close
 rescue Errno::EPIPE, Errno::ECONNRESET
-  note("ended", "gone")
+  NOTE.call("ended", "gone")
 end
 
 # A WebSocket server of one text frame at a time (RFC 6455).
@@ -53,8 +53,8 @@ module WebSocket
       when 1 then io.write([0x81, text.bytesize + 2].pack("CC"), "<#{text}>")
       when 8
         io.write([0x88, text.bytesize].pack("CC"), text)
-        break note("ended", "websocket")
-      when nil then break note("ended", "cut")
+        break NOTE.call("talked", "websocket")
+      when nil then break NOTE.call("talked", "cut")
       end
     end
     io.close
@@ -85,7 +85,7 @@ FULL = {
     Thread.new do
       io.write("all I say\n")
       io.close_write
-      note("heard", io.read)
+      NOTE.call("heard", io.read)
       io.close
     end
   end,
@@ -98,7 +98,7 @@ FULL = {
       io.write("hello\n")
       loop { io.write("x" * 1000) }
     rescue Errno::EPIPE, Errno::ECONNRESET
-      note("ended", "gone")
+      NOTE.call("left", "gone")
     end
   end,
   "input" => ->(io, env) { io.write(HEAD, env["rack.input"].read.upcase) && io.close },
@@ -174,7 +174,8 @@ run(lambda do |env|
     end
     [200, PLAIN.dup, body]
   when "/partial/websocket"
-    [101, WebSocket.headers(env).merge("rack.hijack" => WebSocket.method(:serve)), []]
+    serve = ->(given) { Thread.new { WebSocket.serve(given) } }
+    [101, WebSocket.headers(env).merge("rack.hijack" => serve), []]
   when %r{\A/partial/(.*)}
     [200, PLAIN.merge("rack.hijack" => PARTIAL.fetch($1)), []]
   when %r{\A/hints/(.*)}
