@@ -213,6 +213,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.remove(self.0);
+        // Requests without a body leave the word that all front threads share alone.
+        if self.0 > 0 {
+            self.remove(self.0);
+        }
     }
 }

@@ -122,7 +122,6 @@ impl Spool {
     }
 
     /// Reads `length` bytes, which must have been written, from `offset`.
-    #[allow(dead_code, reason = "replies will be read so")]
     pub fn read_at(&self, offset: u64, length: usize) -> Job<Bytes> {
         self.inner.run(move |file| {
             let mut bytes = vec![0; length];
@@ -218,6 +217,20 @@ mod tests {
             assert_eq!((file.st_nlink, file.st_mode & 0o777), (0, 0o600));
             assert!(spool.read_at(3, 6).await.is_err());
         });
+    }
+
+    #[test]
+    fn a_full_disk_and_a_forbidden_directory_have_their_remedies() {
+        let text = |errno: Errno| {
+            Failed { directory: Path::new("/spool"), error: errno.into() }.to_string()
+        };
+        assert!(
+            text(Errno::NOSPC)
+                .ends_with("free space there, or let spool_dir name another directory")
+        );
+        assert!(text(Errno::DQUOT).contains("free space"));
+        assert!(text(Errno::ACCESS).contains("make it writable"));
+        assert!(text(Errno::IO).contains("look at the disk"));
     }
 
     #[test]

@@ -198,6 +198,8 @@ impl Load {
         let keep = matches!(outcome, Outcome::Answer(_)) && conn.output.is_empty();
         match request {
             Some(index) => {
+                // A long body is asked about room when it is whole, which is long after its head.
+                requests[index].beside = requests[index].beside.max(self.under_way);
                 self.under_way -= 1;
                 requests[index].got = conn.response.body.len();
                 (requests[index].ended, requests[index].outcome) = (now, outcome);

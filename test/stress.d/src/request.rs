@@ -52,7 +52,7 @@ pub struct Request {
     pub connected: u64,
     /// When it was sent, ns.
     pub sent: u64,
-    /// Requests under way when it was sent.
+    /// Requests under way when it was sent, or when it ended if they were more.
     pub beside: usize,
     /// When it ended, ns.
     pub ended: u64,
@@ -86,13 +86,14 @@ impl Request {
         // Sleeps shorter than a timer's slack would only be noise.
         let micros = random.around(mean).min(8.0 * mean) as u64;
         let plain = Request::plain(number, due, if micros < 100 { 0 } else { micros });
-        let (kind, length) = match random.between(0, 100) {
-            0..80 => (Kind::Plain, 40),
-            80..90 => (Kind::Stream, 40),
-            90..92 => (Kind::Large, 50_000),
-            92..99 => (Kind::Post, random.between(1, 4_000) as usize),
-            // Up to what fits into memory, and beyond it.
-            _ => (Kind::Post, random.between(10_000, 600_000) as usize),
+        let (kind, length) = match random.between(0, 1000) {
+            0..800 => (Kind::Plain, 40),
+            800..900 => (Kind::Stream, 40),
+            900..920 => (Kind::Large, 50_000),
+            920..990 => (Kind::Post, random.between(1, 4_000) as usize),
+            990..998 => (Kind::Post, random.between(10_000, 200_000) as usize),
+            // More than fits into memory.
+            _ => (Kind::Post, random.between(270_000, 600_000) as usize),
         };
         let patience = random.percent(1).then(|| random.between(0, 20_000_000));
         Request { kind, length, patience, ..plain }
