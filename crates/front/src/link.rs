@@ -258,7 +258,11 @@ impl Link {
                 Some(Due::Rest)
             }
             Phase::Refused if drained || late(since, LINGER) => Some(Due::Close),
-            Phase::Replying | Phase::Flushing if self.stands_still(&late, options) => {
+            // While a request waits, what does not go out is the end of the reply before it, or an
+            // interim response.
+            Phase::Waiting | Phase::Replying | Phase::Flushing
+                if self.stands_still(&late, options) =>
+            {
                 Some(Due::Stuck)
             }
             Phase::Waiting if self.half_closed(&late, options) => {
