@@ -67,7 +67,7 @@ class SlowReaderTest < Helper::Case
     client = connect
     client.get("/pid")
     before = Dir.children("/proc/#{front.pid}/fd").size
-    readers = %w[array stream].cycle.first(6).map { |kind| slow("/#{kind}/#{PIECES}").first }
+    readers = %w[array stream length].cycle.first(6).map { |kind| slow("/#{kind}/#{PIECES}").first }
     client.get("/pid")
     assert_operator spooled, :>=, 6
     readers.each_with_index { |client, index| index.even? ? client.close : client.reset }
@@ -89,7 +89,7 @@ class SlowReaderTest < Helper::Case
 
   def test_without_a_spool_the_worker_waits_and_the_others_go_on
     start "large.ru", "-w", "2", "--reply-spool", "0"
-    client, head = slow("/stream/#{PIECES}")
+    client, head = slow("/stream/#{2 * PIECES}")
     held = wait_until("a worker waits for room") do
       server.workers(2).find do |worker|
         # Both sleep on a futex; the one that lies at the queue answers the rest.
@@ -99,19 +99,31 @@ class SlowReaderTest < Helper::Case
     10.times { refute_equal held.pid.to_s, get("/pid").body }
     assert_empty lines("made")
     assert_predicate spooled, :zero?
-    assert_all(PIECES, client, head)
+    assert_all(2 * PIECES, client, head)
     assert_nil client.chunk
     wait_for_lines("closed", 1)
   end
 
   def test_a_full_spool_makes_the_worker_wait
     start "large.ru", "-w", "1", "--reply-spool", "4m"
-    client, head = slow("/stream/#{PIECES}")
+    client, head = slow("/stream/#{4 * PIECES}")
     wait_until("it goes to disk") { spooled.positive? }
     assert_empty lines("made")
-    assert_all(PIECES, client, head)
+    assert_all(4 * PIECES, client, head)
     assert_nil client.chunk
     wait_for_lines("closed", 1)
+  end
+
+  # Those that fit wait in their windows, as many as 64 MB hold, and the others elsewhere.
+  def test_finished_replies_wait_for_their_clients
+    start "large.ru", "-w", "1"
+    readers = Array.new(60) { slow("/array/30") }
+    pid = get("/pid").body
+    leaving, staying = readers.each_slice(2).to_a.transpose
+    leaving.each { |client,| client.reset }
+    staying.each { |client, head| assert_all(30, client, head) }
+    staying.each { |client,| assert_equal pid, client.get("/pid").body }
+    wait_until("what was on disk is given back") { spooled.zero? }
   end
 
   def test_a_spool_that_cannot_be_written_loses_nothing

@@ -8,6 +8,7 @@ use crate::file::FilePart;
 use crate::pump::Pumped;
 use crate::refuse::log;
 use crate::table;
+use crate::view;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,7 +41,9 @@ const LOOK: u32 = 128 * 1024;
 pub struct Stream {
     /// None once the slot was given back.
     pub(crate) ticket: Option<Ticket>,
-    decoder: Decoder,
+    pub(crate) decoder: Decoder,
+    /// The head has been read.
+    headed: bool,
     /// Read and not sent yet.
     pub(crate) ready: VecDeque<Bytes>,
     /// The file that is the body.
@@ -73,6 +76,7 @@ impl Stream {
         Stream {
             ticket: Some(ticket),
             decoder: Decoder::default(),
+            headed: false,
             ready: VecDeque::new(),
             file: None,
             before: None,
@@ -98,14 +102,19 @@ impl Stream {
         let position = ticket.position;
         let mut passed =
             |kind| table::with(|table| table.exchange.borrow_mut().fetch(slot, position, kind));
-        let (state, more) = table::with(|table| {
+        let (state, more, rest) = table::with(|table| {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
             let state = shared.word().state;
             let read = shared.read.load(Relaxed);
             // A worker may have written anything here; more than a window is never read.
             let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
-            let length = there.min(LOOK);
+            let rest = if state == State::Done && read == 0 && there >= view::LEAST {
+                view::allowed(there).then_some(there)
+            } else {
+                None
+            };
+            let length = if rest.is_some() { buffers::SMALL } else { there.min(LOOK) };
             let mut look = Look { on_head, passed: &mut passed };
             if length > buffers::SMALL {
                 let window = buffers::fill(length as usize, |buffer| {
@@ -120,8 +129,17 @@ impl Stream {
                     self.decode(buffer, Bytes::copy_from_slice, &mut look)
                 })?;
             }
-            Ok((state, there > length))
+            Ok((state, there > length, rest))
         })?;
+        if let Some(written) = rest
+            && self.headed
+            && self.before.is_none()
+            && let Some(ticket) = self.ticket.take()
+        {
+            self.view_rest(ticket, buffers::SMALL as usize, written as usize)?;
+            self.check_end();
+            return Ok(false);
+        }
         let done = matches!(state, State::Done | State::Filling) && !more;
         if (done || self.ended)
             && let Some(ticket) = self.ticket.take()
@@ -147,7 +165,10 @@ impl Stream {
             match event {
                 Event::End if self.file.is_some() || goes_to_app(&self.before) => {}
                 _ if self.ended => return Err(Malformed),
-                Event::Head(head) => (look.on_head)(head),
+                Event::Head(head) => {
+                    self.headed = true;
+                    (look.on_head)(head);
+                }
                 Event::Body(part) => {
                     self.length += part.len() as u64;
                     self.ready.push_back(keep(part));

@@ -133,6 +133,11 @@ impl Table {
         self.slots.len() - self.free.borrow().len()
     }
 
+    /// Whether most slots are free.
+    pub fn has_plenty(&self) -> bool {
+        self.in_flight() < self.slots.len() / 2
+    }
+
     /// A slot to fill, if one is free.
     pub fn take_slot(&self) -> Option<u32> {
         let mut free = self.free.borrow_mut();

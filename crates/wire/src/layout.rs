@@ -26,11 +26,13 @@ pub const RING: usize = 2 * SLOTS;
 /// Bytes of a slot for the request record and a small body.
 pub const REQUEST_BYTES: usize = 8 * 1024;
 /// Bytes of a slot's reply window. Each reply begins at its start, so a small one touches one page;
-/// a larger window spares worker and front the wake-ups of one that waits for the other.
-pub const REPLY_BYTES: usize = 512 * 1024;
-/// Bytes of the window after which a worker shows what it has written, and of room that one who waits
-/// is woken for: both sides go on meanwhile, and not for every few bytes.
-pub const REPLY_STRIDE: usize = REPLY_BYTES / 4;
+/// one that fits costs no more wake-ups than a small one, and the front need not copy it.
+pub const REPLY_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of the window after which a worker shows what it has written, for the front to read
+/// meanwhile. An answer that is shorter is shown whole.
+pub const REPLY_SHOWN: usize = REPLY_BYTES / 4 * 3;
+/// Bytes of room that a waiting worker is woken for, not for every few.
+pub const REPLY_ROOM: usize = REPLY_BYTES / 4;
 /// Bytes of a window whose memory is never given back.
 pub const REPLY_KEPT: usize = 64 * 1024;
 /// Distance of two slots' data: not a power of two, so that neighbours fall into different cache

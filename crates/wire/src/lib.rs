@@ -21,8 +21,8 @@ pub mod sync;
 mod unsent;
 
 pub use layout::{
-    Board, CHUNK_BYTES, CHUNKS, FRONTS, REPLY_BYTES, REPLY_KEPT, REPLY_STRIDE, REQUEST_BYTES,
-    SEATS, SLOTS,
+    Board, CHUNK_BYTES, CHUNKS, FRONTS, REPLY_BYTES, REPLY_KEPT, REPLY_ROOM, REPLY_SHOWN,
+    REQUEST_BYTES, SEATS, SLOTS,
 };
 pub use segment::Segment;
 pub use slot::{Claim, State};

@@ -117,7 +117,9 @@ impl Segment {
     fn view(&self, offset: usize, length: usize) -> &[u8] {
         let from = self.at(offset, length);
         // SAFETY: mapped for the process's life. Callers view only the request area of a slot they
-        // have claimed, which the front leaves alone until the claim is completed.
+        // have claimed, which the front leaves alone until the claim is completed, or the reply of
+        // one that is DONE, whose worker is through; the bytes of one that is not so honest go to
+        // the kernel unread.
         unsafe { std::slice::from_raw_parts(from.as_ptr(), length) }
     }
 
@@ -194,6 +196,13 @@ impl Segment {
         let first = length.min(REPLY_BYTES - from);
         self.append_out(window + from, first, into);
         self.append_out(window, length - first, into);
+    }
+
+    /// Front: the reply of a slot that is DONE, which may not be freed before the view is gone. Not
+    /// to be believed, and not to be read twice: the worker can still write it.
+    pub fn reply(&self, slot: u32, from: usize, length: usize) -> &[u8] {
+        Segment::check(from, length, REPLY_BYTES);
+        self.view(Segment::slot_offset(slot) + REQUEST_BYTES + from, length)
     }
 
     /// Front: gives the memory back that a long reply has touched, all but the first

@@ -4,7 +4,7 @@
 //! compare-and-swap on that word, so a worker that dies at any instant leaves a slot whose word
 //! says exactly how far it came (`settle` reads it), and so does the front when it cancels.
 
-use crate::layout::{BODY_CHUNKS, Board, REPLY_BYTES, REPLY_STRIDE};
+use crate::layout::{BODY_CHUNKS, Board, REPLY_BYTES, REPLY_ROOM};
 use crate::sync::{AtomicU32, AtomicU64, Ordering::*, fence, futex_wait, futex_wake};
 
 /// How far the request in a slot has come.
@@ -132,7 +132,7 @@ impl SlotHead {
     pub fn consumed(&self, bytes: u32) {
         let read = self.read.load(Relaxed).wrapping_add(bytes);
         self.read.store(read, Release);
-        if self.room_beyond(self.written.load(Relaxed)) >= REPLY_STRIDE as u32 {
+        if self.room_beyond(self.written.load(Relaxed)) >= REPLY_ROOM as u32 {
             self.wake_writer();
         }
     }
@@ -152,7 +152,7 @@ impl SlotHead {
         let seen = self.room.load(Acquire);
         self.wants_room.store(1, Relaxed);
         fence(SeqCst);
-        if self.room_beyond(written) < REPLY_STRIDE as u32 && self.cancelled.load(Acquire) == 0 {
+        if self.room_beyond(written) < REPLY_ROOM as u32 && self.cancelled.load(Acquire) == 0 {
             futex_wait(&self.room, seen, None);
         }
         self.wants_room.store(0, Relaxed);

@@ -84,7 +84,7 @@ mutant any-generation-takes queue.rs claims::a_switch \
 mutant front-looks-once doorbell.rs reply:: \
     's/let quiet = self.summary.load\(Relaxed\) == 0;/let quiet = true;/'
 mutant writer-looks-once slot.rs reply:: \
-    's/if self.room_beyond\(written\) < REPLY_STRIDE as u32 && self.cancelled.load\(Acquire\) == 0 \{\s*futex_wait/if true { futex_wait/'
+    's/if self.room_beyond\(written\) < REPLY_ROOM as u32 && self.cancelled.load\(Acquire\) == 0 \{\s*futex_wait/if true { futex_wait/'
 mutant no-returned-hint settle.rs claims::a_re \
     's/self.queue.returned.fetch_or\(1 << \(index \/ GROUP\), Release\);//'
 mutant settle_seats-rings-no-seats settle.rs deaths::a_worker_dies_passing \

@@ -3,7 +3,7 @@
 use crate::seat::Seat;
 use wire::slot::SlotHead;
 use wire::sync::Ordering::*;
-use wire::{Claim, REPLY_STRIDE, frame};
+use wire::{Claim, REPLY_SHOWN, frame};
 
 impl Seat {
     pub(crate) fn held(&self) -> Option<(Claim, &'static SlotHead)> {
@@ -72,16 +72,16 @@ impl Seat {
         &self.head
     }
 
-    /// Writes of `bytes` what the reply window has room for, `REPLY_STRIDE` bytes at most. What was
+    /// Writes of `bytes` what the reply window has room for, `REPLY_SHOWN` bytes at most. What was
     /// written is published when that many bytes are unpublished, so that the front takes them
     /// while the worker writes on. 0: publish, then `wait_for_room`.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let Some((claim, slot)) = self.held() else { return bytes.len() };
-        let room = (slot.room_beyond(self.written) as usize).min(REPLY_STRIDE);
+        let room = (slot.room_beyond(self.written) as usize).min(REPLY_SHOWN);
         let count = bytes.len().min(room);
         self.segment.write_reply(claim.slot, self.written, &bytes[..count]);
         self.written = self.written.wrapping_add(count as u32);
-        if self.written.wrapping_sub(self.published) as usize >= REPLY_STRIDE {
+        if self.written.wrapping_sub(self.published) as usize >= REPLY_SHOWN {
             self.publish();
         }
         count

@@ -2,10 +2,10 @@
 
 use crate::kit::*;
 use wire::sync::Ordering::*;
-use wire::{REPLY_BYTES, REPLY_STRIDE, State};
+use wire::{REPLY_BYTES, REPLY_ROOM, State};
 
 const FULL: u32 = REPLY_BYTES as u32;
-const ENOUGH: u32 = REPLY_STRIDE as u32;
+const ENOUGH: u32 = REPLY_ROOM as u32;
 
 /// What the front reads was published before.
 fn publish_all(world: &World) {
