@@ -88,9 +88,10 @@ class QueueTest < Helper::Case
     assert_equal ["GET /gate?", "GET /stayed?", "GET /last?"], called
   end
 
-  # Established connections to the server's port, as the front's side sees them.
+  # Connections to the server's port that the front has not closed: established, or closed by the
+  # client alone.
   def server_connections
-    File.read("/proc/net/tcp").scan(/ 0100007F:#{format('%04X', port)} 0100007F:\w{4} 01 /).size
+    File.read("/proc/net/tcp").scan(/ 0100007F:#{format('%04X', port)} 0100007F:\w{4} 0[18] /).size
   end
 
   def test_a_killed_worker_loses_only_what_it_had_begun
