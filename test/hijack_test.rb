@@ -85,6 +85,11 @@ class HijackTest < Helper::Case
     assert_equal 20_000_000, get("/full/big").body.size
   end
 
+  def test_an_app_that_closes_without_having_read_all_is_heard_to_its_end
+    client = connect.write("#{Client.request('GET /full/big')}#{'x' * 100_000}")
+    assert_equal 20_000_000, client.answer.body.size
+  end
+
   def test_a_client_that_has_nothing_more_to_say_still_listens
     client = greet(ask_for("/full/echo"))
     assert_echo(client)

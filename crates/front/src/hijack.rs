@@ -50,7 +50,7 @@ pub async fn carry(mut client: Socket, early: Bytes, hijack: Hijack) {
         () = is_closed(&twin) => {}
     }
     if !up.ended {
-        let _ = timeout(LINGER, poll_fn(|context| discard(&mut client, context))).await;
+        let _ = timeout(LINGER, poll_fn(|context| part(&mut client, context))).await;
     }
 }
 
@@ -135,8 +135,11 @@ impl Way {
     }
 }
 
-/// Reads until the client has nothing more to say.
-fn discard(client: &mut Socket, context: &mut Context<'_>) -> Poll<()> {
+/// Nothing more comes from the app; reads until the client has nothing more to say either.
+fn part(client: &mut Socket, context: &mut Context<'_>) -> Poll<()> {
+    // Once more where the end was passed on already: an app that closes without having read all
+    // ends in an error.
+    let _ = ready!(Pin::new(&mut *client).poll_shutdown(context));
     loop {
         let mut room = [MaybeUninit::uninit(); PIECE];
         let mut buffer = ReadBuf::uninit(&mut room);
