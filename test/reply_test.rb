@@ -119,10 +119,11 @@ class ReplyTest < Helper::Case
     assert_closed_once
   end
 
-  def test_a_value_with_newlines_is_several_headers
+  # As lines for Rack 2, as a list for Rack 3.
+  def test_several_values_are_several_headers
     answer = get("/headers")
-    values = %w[set-cookie x-one x-case x-empty].map { |name| answer[name] }
-    assert_equal [["a=1", "b=2"], "1", "kept", ""], values
+    values = %w[set-cookie x-one x-empty].map { |name| answer[name] }
+    assert_equal [["a=1", "b=2"], "1", ""], values
   end
 
   # A client goes by Content-Length: a wrong one would make it wait, or take the next answer's bytes
