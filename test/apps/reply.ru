@@ -99,8 +99,41 @@ use(Class.new do
     when %r{\A/wrong/(.*)} then WRONG.fetch($1).call
     # As Rack 2 has it; Rack 3's Lint has lists instead, and names in lower case.
     when "/headers"
-    cookies = Rack.release < "3" ? "a=1\nb=2" : %w[a=1 b=2]
-    [200, PLAIN.merge("set-cookie" => cookies, "x-one" => "1", "x-empty" => ""), []]
+      cookies = Rack.release < "3" ? "a=1\nb=2" : %w[a=1 b=2]
+      [200, PLAIN.merge("set-cookie" => cookies, "x-one" => "1", "x-empty" => ""), []]
+    when "/array" then [200, PLAIN.dup, %w[one two three]]
+    when "/array/big" then [200, PLAIN.dup, ["x" * 1_000_000, "y" * 4_000_000]]
+    when "/array/many" then [200, PLAIN.dup, (1..20_000).map { |i| "#{i}\n" }]
+    when "/array/loud" then [200, PLAIN.dup, Loud.new(%w[one two])]
+    when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
+    when "/length/stream"
+      [200, PLAIN.merge("content-length" => "20"), Body.new("first") { File.read("gate") }]
+    when "/length/stream/none"
+      [200, PLAIN.merge("content-length" => "20"), Body.new { File.read("gate") }]
+    when "/length/stream/long"
+      late = ->(part) { File.read("gate").then { part.call("second") } }
+      [200, PLAIN.merge("content-length" => "7"), Body.new("first", &late)]
+    when "/length/long" then [200, PLAIN.merge("content-length" => "2"), ["long"]]
+    else @app.call(env)
+    end
+  end
+end)
+use Rack::Lint
+run(lambda do |env|
+  case env["PATH_INFO"]
+  when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
+  when "/stream"
+    late = ->(part) { File.read("gate").then { part.call("second\n") } }
+    [200, PLAIN.dup, Body.new("first\n", &late)]
+  when "/stream/big" then [200, PLAIN.dup, Body.new("x" * 1_000_000, "y" * 4_000_000)]
+  when "/stream/many" then [200, PLAIN.dup, Body.new(*(1..5000).map { |i| "#{i}\n" })]
+  when "/stream/endless" then [200, PLAIN.dup, Body.new(&ENDLESS)]
+  when "/stream/raise" then [200, PLAIN.dup, Body.new("first\n") { raise "in each" }]
+  when "/stream/raise-length"
+    [200, PLAIN.merge("content-length" => "9"), Body.new("first\n") { raise "in each" }]
+  when "/stream/exit" then [200, PLAIN.dup, Body.new("first\n") { exit(3) }]
+  when "/close/raise" then [200, PLAIN.dup, BadEnd.new("whole\n")]
+  when "/close" then [200, PLAIN.dup, Body.new("whole\n")]
   when "/exit" then exit(3)
   when "/thread/exit" then Thread.exit
   when "/thread/gate"
