@@ -107,8 +107,9 @@ class EnvTest < Helper::Case
 
   def test_options_for_the_server_as_a_whole
     client = connect
+    path = rack < 3.1 ? "" : "*"
     assert_env(client, client.ask("OPTIONS *"),
-               { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => "", "REQUEST_URI" => "*" })
+               { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => path, "REQUEST_URI" => "*" })
   end
 
   def test_headers_that_come_twice_are_joined

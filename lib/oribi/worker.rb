@@ -53,7 +53,10 @@ module Oribi
     # What every request's env starts as. Values that a request rarely changes are here, so that
     # they need not be made anew; frozen, so that no app can change them for the next request.
     def template_env(multithread:, multiprocess:)
-      binary = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "", "PATH_INFO" => "/",
+      # The path of `OPTIONS *`, the one request that brings none: until Rack 3.1 it had to be empty,
+      # from 3.2 on it must not be.
+      path = (@rack <=> [3, 1]).negative? ? "" : "*"
+      binary = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "", "PATH_INFO" => path,
                  "QUERY_STRING" => "", "SERVER_PROTOCOL" => "HTTP/1.1",
                  "HTTP_VERSION" => "HTTP/1.1", "SERVER_SOFTWARE" => "oribi/#{VERSION}",
                  "rack.url_scheme" => "http" }

@@ -17,7 +17,7 @@ class Bare
 
   def call(env)
     case env["PATH_INFO"]
-    when "/env", %r{\A/env/}, "" then answer(DESCRIBE.call(env))
+    when "/env", %r{\A/env/}, "", "*" then answer(DESCRIBE.call(env))
     when "/keys" then answer(env.keys.map { |key| [key.frozen?, key.encoding.name] }.uniq)
     when "/spoil" then spoil(env)
     else @app.call(env.merge("test.input" => env["rack.input"]))

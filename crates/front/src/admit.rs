@@ -154,14 +154,15 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), R
 }
 
 /// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
-/// http, an empty SCRIPT_NAME, an empty QUERY_STRING.
+/// http, an empty SCRIPT_NAME, an empty QUERY_STRING, the PATH_INFO of `OPTIONS *`.
 fn write_record(record: &mut Vec<u8>, head: &Parts, asked: &Asked, length: u64, peer: &Peer) {
     if head.method != Method::GET {
         push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
     }
-    // `OPTIONS *` asks about no path; Rack 2 takes nothing but "/..." and "".
-    let path = if head.uri.path() == "*" { "" } else { head.uri.path() };
-    push(record, key::PATH_INFO, path.as_bytes());
+    // `OPTIONS *` asks about no path: what stands for that, the worker's Rack says.
+    if head.uri.path() != "*" {
+        push(record, key::PATH_INFO, head.uri.path().as_bytes());
+    }
     match head.uri.query() {
         Some(query) if !query.is_empty() => push(record, key::QUERY_STRING, query.as_bytes()),
         _ => {}
