@@ -89,7 +89,9 @@ impl Request {
         let (kind, length) = match random.between(0, 1000) {
             0..800 => (Kind::Plain, 40),
             800..900 => (Kind::Stream, 40),
-            900..920 => (Kind::Large, 50_000),
+            // More than the front reads at once, and more than a window holds.
+            900..915 => (Kind::Large, 50_000),
+            915..920 => (Kind::Large, 750_000),
             920..990 => (Kind::Post, random.between(1, 4_000) as usize),
             990..998 => (Kind::Post, random.between(10_000, 200_000) as usize),
             // More than fits into memory.
