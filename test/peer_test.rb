@@ -15,7 +15,7 @@ class PeerTest < Helper::Case
   OURS = %w[REMOTE_PORT oribi.queue_time].freeze
   # Puma's from version 7 has the first two, and no HTTP_VERSION.
   NEWER = %w[rack.response_finished puma.mark_as_io_bound HTTP_VERSION].freeze
-  OLD = Gem::Specification.find_by_name("puma").version < Gem::Version.new("7")
+  OLD = Gem::Specification.find_by_name("puma").version < Gem::Version.new("6")
   # In both, with another value: who serves, what Rack calls the interface, whether hijacking is
   # possible, the class of an input and of the errors' stream.
   OTHERWISE = %w[SERVER_SOFTWARE rack.version rack.hijack? rack.input rack.errors].freeze
@@ -41,7 +41,7 @@ class PeerTest < Helper::Case
     "an absolute target elsewhere" => [["GET http://else.example:1/env", HOST], "",
                                        %w[HTTP_HOST SERVER_NAME SERVER_PORT]],
     "a DELETE" => [["DELETE /env", HOST]],
-    # Puma's SERVER_PROTOCOL is a constant before version 7.
+    # Puma's SERVER_PROTOCOL is a constant before version 6.
     "HTTP/1.0" => [["GET /env HTTP/1.0", HOST], "", OLD ? %w[SERVER_PROTOCOL] : []],
     # Puma joins cookies like any other header, which no cookie parser can undo.
     "cookies twice" => [["GET /env", HOST, "Cookie: a=1", "Cookie: b=2"], "", %w[HTTP_COOKIE]],
