@@ -204,36 +204,40 @@ module RealApps
       assert_equal ["two", nil], [client.chunk, client.chunk]
     end
 
-    def test_grape
-      installed("grape")
-      start("grape.ru", "-w", "1")
-      client = connect
-      assert_equal({ "hello" => "you" }, JSON.parse(client.get("/hello?name=you").body))
-      json = "Content-Type: application/json"
-      answer = client.ask("POST /double", json, body: '{"number": 21}')
-      assert_equal [201, { "double" => 42 }], [answer.status, JSON.parse(answer.body)]
-      assert_equal 400, client.ask("POST /double", json, body: "{}").status
-      assert_equal 400, client.ask("POST /double", json, body: "{").status
-      assert_equal 422, client.get("/fault").status
-      assert_equal 405, client.ask("DELETE /hello").status
+    # Debian 12 has Grape and no Roda, later releases the other way round.
+    def self.installed?(name) = Gem::Specification.any? { |gem| gem.name == name }
+
+    def test_grape_or_roda_is_here
+      assert(%w[grape roda].any? { |name| self.class.installed?(name) })
     end
 
-    def test_roda
-      installed("roda")
-      start("roda.ru", "-w", "1")
-      client = connect
-      assert_equal "root", client.get("/").body
-      assert_equal({ "item" => 7 }, JSON.parse(client.get("/items/7").body))
-      form = "Content-Type: application/x-www-form-urlencoded"
-      assert_equal "7: a b", client.ask("POST /items/7", form, body: "text=a+b").body
-      assert_equal "0 1 2 ", client.get("/stream").body
-      assert_equal 403, client.get("/halt").status
-      assert_equal 404, client.get("/nowhere").status
+    if installed?("grape")
+      def test_grape
+        start("grape.ru", "-w", "1")
+        client = connect
+        assert_equal({ "hello" => "you" }, JSON.parse(client.get("/hello?name=you").body))
+        json = "Content-Type: application/json"
+        answer = client.ask("POST /double", json, body: '{"number": 21}')
+        assert_equal [201, { "double" => 42 }], [answer.status, JSON.parse(answer.body)]
+        assert_equal 400, client.ask("POST /double", json, body: "{}").status
+        assert_equal 400, client.ask("POST /double", json, body: "{").status
+        assert_equal 422, client.get("/fault").status
+        assert_equal 405, client.ask("DELETE /hello").status
+      end
     end
 
-    # Debian 12 has no Roda, later releases have no Grape.
-    def installed(name)
-      skip "this release has no #{name}" unless Gem::Specification.any? { |gem| gem.name == name }
+    if installed?("roda")
+      def test_roda
+        start("roda.ru", "-w", "1")
+        client = connect
+        assert_equal "root", client.get("/").body
+        assert_equal({ "item" => 7 }, JSON.parse(client.get("/items/7").body))
+        form = "Content-Type: application/x-www-form-urlencoded"
+        assert_equal "7: a b", client.ask("POST /items/7", form, body: "text=a+b").body
+        assert_equal "0 1 2 ", client.get("/stream").body
+        assert_equal 403, client.get("/halt").status
+        assert_equal 404, client.get("/nowhere").status
+      end
     end
   end
 end
