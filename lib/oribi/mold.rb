@@ -128,10 +128,10 @@ module Oribi
       @init = JSON.parse(json)
       # Kept: what is no longer referred to is closed.
       use_error_log(fds.pop) if @init["error_log"]
-      @segment, @supervisor, *@fronts = fds
+      @segment, @supervisor, @bell, *@fronts = fds
       bells, exchanges = @fronts.map(&:fileno).each_slice(@fronts.size / 2).to_a
       Native.watch(@supervisor.fileno)
-      Native.open_segment(@segment.fileno, bells, exchanges)
+      Native.open_segment(@segment.fileno, @bell.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
     end
@@ -210,13 +210,15 @@ module Oribi
     def become_worker(number, seat, gate, opener)
       end_without_inherited_handlers
       opener.close
-      [@socket, *@workers.keys].each(&:close)
+      @workers.each_key(&:close)
       Native.watch(@supervisor.fileno)
       exit!(0) unless gate.read(1)
       gate.close
       Process.setproctitle("oribi: worker #{number} gen #{@init['generation']} #{@init['mount']}")
       Random.srand
       Report.record_as("role" => "worker", "worker" => number)
+      tell("up #{number}")
+      @socket.close
       Worker.run(@app, nr: number, seat: seat, settings: @init)
     end
 

@@ -40,6 +40,8 @@ pub struct Options {
     pub forwarded: String,
     /// Whether connections of trusted proxies begin with a PROXY header.
     pub proxy_protocol: bool,
+    /// Whether replies of unknown length are chunked; otherwise the connection's end ends them.
+    pub chunked_transfer: bool,
     /// Where bodies too large for memory lie.
     pub spool_dir: PathBuf,
     /// How much of a reply is put there for a slow client; zero: nothing.

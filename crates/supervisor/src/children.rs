@@ -62,6 +62,8 @@ pub enum Token {
     Signal(i32),
     /// The calling process is dead.
     Caller,
+    /// A worker wants its seats to be looked at.
+    Seats,
     /// The front says something.
     FrontTalks,
     /// The front is dead.

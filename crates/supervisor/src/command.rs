@@ -8,7 +8,7 @@ use crate::supervise;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wire::settings::{Fallback, Kind, SETTINGS, Setting};
+use wire::settings::{self, Fallback, GROUPS, Kind, Setting};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +64,10 @@ fn arguments() -> impl Iterator<Item = Arg> {
         .value_name("config.ru")
         .help("The rackup file [default: ./config.ru]")
         .value_parser(clap::value_parser!(PathBuf));
-    SETTINGS.iter().map(argument).chain([rackup])
+    let groups = GROUPS.iter().flat_map(|group| {
+        group.settings.iter().map(|setting| argument(setting).help_heading(group.heading))
+    });
+    groups.chain([rackup])
 }
 
 fn argument(setting: &'static Setting) -> Arg {
@@ -88,7 +91,7 @@ fn argument(setting: &'static Setting) -> Arg {
 }
 
 fn layer(matches: &ArgMatches) -> Layer {
-    let said = SETTINGS.iter().filter_map(|setting| {
+    let said = settings::all().filter_map(|setting| {
         let values = matches.get_many::<String>(setting.name)?;
         Some((setting.name, values.cloned().collect()))
     });

@@ -1,5 +1,6 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -22,8 +23,22 @@ pub struct Settings {
     pub environment: String,
     /// Threads of the front.
     pub front_threads: u16,
-    /// The kernel's queue of each listener.
-    pub backlog: i32,
+    /// How to listen there.
+    pub listening: Listening,
+    /// Settings of the server as a process.
+    pub process: Process,
+    /// When a worker is replaced.
+    pub recycling: Recycling,
+    /// Time between two forks.
+    pub spawn_interval: Duration,
+    /// How long no worker is forked after one has ended with an error.
+    pub err_respawn_interval: Duration,
+    /// How long the old generation is kept after a restart; zero: not at all.
+    pub rollback_window: Duration,
+    /// `reload`, `recycle` or `exit`; none: it depends on who started the server.
+    pub hup_action: Option<String>,
+    /// What molds and workers are told, as the names of the settings.
+    pub worker: WorkerOptions,
     /// Where errors are logged.
     pub error_log: PathBuf,
     /// `text` or `json`.
@@ -34,70 +49,96 @@ pub struct Settings {
     pub shutdown_timeout: Duration,
     /// Whether a harmless request may be run twice.
     pub retry_idempotent: bool,
+}
+
+/// How to listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Listening {
+    /// The kernel's queue of each listener.
+    pub backlog: i32,
+    /// `SO_REUSEPORT`.
+    pub reuse_port: bool,
+    /// `TCP_DEFER_ACCEPT`.
+    pub defer_accept: bool,
+    /// Permissions of unix sockets; none: as the umask says.
+    pub socket_mode: Option<u32>,
+}
+
+/// The server as a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Process {
+    /// The control socket; none: one named by the pid.
+    pub control: Option<PathBuf>,
+    /// Where to write the pid.
+    pub pid_file: Option<PathBuf>,
+    /// Whether to run in the background.
+    pub daemonize: bool,
+    /// Whom front, molds and workers run as.
+    pub user: Option<String>,
+    /// Their group.
+    pub group: Option<String>,
+    /// Where to go first.
+    pub chdir: Option<PathBuf>,
+}
+
+/// When a worker is replaced. Zeroes: never.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Recycling {
+    /// After so many requests at the latest.
+    pub max_requests: u64,
+    /// After so many at the earliest.
+    pub min_requests: u64,
+    /// Resident bytes.
+    pub max_rss: u64,
+    /// Its share of memory in bytes.
+    pub max_pss: u64,
+    /// Age.
+    pub max_age: Duration,
+}
+
+/// What molds and workers are told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkerOptions {
     /// Whether apps may send `103 Early Hints`.
     pub early_hints: bool,
+    /// Seconds a request may run; 0: for ever.
+    pub request_timeout: f64,
+    /// Seconds until its backtrace is logged; 0: never.
+    pub request_timeout_soft: f64,
+    /// Whether to collect garbage between requests.
+    pub oob_gc: bool,
+    /// After so many requests at the latest; 0: when need be.
+    pub max_gc_per_request: u32,
+    /// After so many at the earliest; 0: half of the above.
+    pub min_gc_per_request: u32,
+    /// What a new worker asks its app for.
+    pub warm_up: Option<String>,
+    /// The configuration file, for its hooks.
+    pub config: Option<String>,
 }
 
 /// Resolves layers, the first of which wins.
 pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
-    let said = |name: &str| {
-        layers.iter().find_map(|layer| layer.get(name)).and_then(|values| values.last())
-    };
-    let value = |name: &str| -> Result<Value, String> {
-        let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
-        setting.check(&said(name).cloned().unwrap_or_else(|| fallback(setting)))
-    };
-    let wide = |name: &str| match value(name)? {
-        Value::Count(n) => Ok(n),
-        other => Err(format!("{name}: {other:?} is not a number")),
-    };
-    let count = |name: &str| wide(name).map(|n| n as u16);
-    let text = |name: &str| match value(name)? {
-        Value::Text(text) => Ok(text),
-        other => Err(format!("{name}: {other:?} is no text")),
-    };
-    let bytes = |name: &str| match value(name)? {
-        Value::Bytes(count) => Ok(count),
-        other => Err(format!("{name}: {other:?} is no number of bytes")),
-    };
-    let seconds = |name: &str| match value(name)? {
-        Value::Seconds(seconds) => Ok(Duration::from_secs_f64(seconds)),
-        other => Err(format!("{name}: {other:?} is no duration")),
-    };
+    let said = Said(layers);
     let settings = Settings {
         binds: binds(layers)?,
-        workers: count("workers")?,
-        threads: count("threads")?,
-        environment: text("environment")?,
-        front_threads: count("front_threads")?,
-        backlog: i32::from(count("backlog")?),
-        error_log: text("error_log")?.into(),
-        error_log_format: text("error_log_format")?,
-        front: front::Options {
-            queue_timeout: seconds("queue_timeout")?,
-            uri_limit: bytes("uri_limit")? as usize,
-            head_limit: bytes("head_limit")? as usize,
-            header_count: wide("header_count")? as usize,
-            body_limit: bytes("body_limit")?,
-            first_byte_timeout: seconds("first_byte_timeout")?,
-            head_timeout: seconds("head_timeout")?,
-            body_timeout: seconds("body_timeout")?,
-            keep_alive_timeout: seconds("keep_alive_timeout")?,
-            write_timeout: seconds("write_timeout")?,
-            half_close_timeout: seconds("half_close_timeout")?,
-            connections: wide("connections")? as usize,
-            connections_per_peer: wide("connections_per_peer")? as usize,
-            trusted_proxies: trusted_proxies(layers)?,
-            forwarded: text("forwarded")?,
-            proxy_protocol: value("proxy_protocol")? == Value::Flag(true),
-            spool_dir: text("spool_dir")?.into(),
-            reply_spool: bytes("reply_spool")?,
-            access_log: said("access_log").map(|_| text("access_log")).transpose()?.map(Into::into),
-            access_log_format: text("access_log_format")?,
-        },
-        shutdown_timeout: seconds("shutdown_timeout")?,
-        retry_idempotent: value("retry_idempotent")? == Value::Flag(true),
-        early_hints: value("early_hints")? == Value::Flag(true),
+        workers: said.count("workers")? as u16,
+        threads: said.count("threads")? as u16,
+        environment: said.text("environment")?,
+        front_threads: said.count("front_threads")? as u16,
+        listening: listening(&said)?,
+        process: process(&said)?,
+        recycling: recycling(&said)?,
+        spawn_interval: said.seconds("spawn_interval")?,
+        err_respawn_interval: said.seconds("err_respawn_interval")?,
+        rollback_window: said.seconds("rollback_window")?,
+        hup_action: said.maybe("hup_action")?,
+        worker: worker(&said)?,
+        error_log: said.text("error_log")?.into(),
+        error_log_format: said.text("error_log_format")?,
+        front: front_options(&said)?,
+        shutdown_timeout: said.seconds("shutdown_timeout")?,
+        retry_idempotent: said.flag("retry_idempotent")?,
     };
     let seats = u32::from(settings.workers) * u32::from(settings.threads);
     if seats > SEATS_PER_GENERATION {
@@ -108,6 +149,124 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         ));
     }
     Ok(settings)
+}
+
+/// What the layers say, option by option; where they say nothing, its fallback.
+struct Said<'a>(&'a [Layer]);
+
+impl Said<'_> {
+    fn value(&self, name: &str) -> Result<Value, String> {
+        let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
+        let said = self.0.iter().find_map(|layer| layer.get(name)).and_then(|all| all.last());
+        setting.check(&said.cloned().unwrap_or_else(|| fallback(setting)))
+    }
+
+    fn maybe(&self, name: &str) -> Result<Option<String>, String> {
+        let is_said = self.0.iter().any(|layer| layer.contains_key(name));
+        is_said.then(|| self.text(name)).transpose()
+    }
+
+    fn count(&self, name: &str) -> Result<u32, String> {
+        match self.value(name)? {
+            Value::Count(n) => Ok(n),
+            other => Err(format!("{name}: {other:?} is not a number")),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        match self.value(name)? {
+            Value::Text(text) => Ok(text),
+            other => Err(format!("{name}: {other:?} is no text")),
+        }
+    }
+
+    fn bytes(&self, name: &str) -> Result<u64, String> {
+        match self.value(name)? {
+            Value::Bytes(count) => Ok(count),
+            other => Err(format!("{name}: {other:?} is no number of bytes")),
+        }
+    }
+
+    fn seconds(&self, name: &str) -> Result<Duration, String> {
+        match self.value(name)? {
+            Value::Seconds(seconds) => Ok(Duration::from_secs_f64(seconds)),
+            other => Err(format!("{name}: {other:?} is no duration")),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        Ok(self.value(name)? == Value::Flag(true))
+    }
+}
+
+fn listening(said: &Said) -> Result<Listening, String> {
+    let mode = said.0.iter().any(|layer| layer.contains_key("socket_mode"));
+    Ok(Listening {
+        backlog: said.count("backlog")? as i32,
+        reuse_port: said.flag("reuse_port")?,
+        defer_accept: said.flag("defer_accept")?,
+        socket_mode: mode.then(|| said.count("socket_mode")).transpose()?,
+    })
+}
+
+fn process(said: &Said) -> Result<Process, String> {
+    Ok(Process {
+        control: said.maybe("control")?.map(Into::into),
+        pid_file: said.maybe("pid_file")?.map(Into::into),
+        daemonize: said.flag("daemonize")?,
+        user: said.maybe("user")?,
+        group: said.maybe("group")?,
+        chdir: said.maybe("chdir")?.map(Into::into),
+    })
+}
+
+fn recycling(said: &Said) -> Result<Recycling, String> {
+    Ok(Recycling {
+        max_requests: said.count("max_requests")?.into(),
+        min_requests: said.count("min_requests")?.into(),
+        max_rss: said.bytes("max_rss")?,
+        max_pss: said.bytes("max_pss")?,
+        max_age: said.seconds("max_age")?,
+    })
+}
+
+fn worker(said: &Said) -> Result<WorkerOptions, String> {
+    Ok(WorkerOptions {
+        early_hints: said.flag("early_hints")?,
+        request_timeout: said.seconds("request_timeout")?.as_secs_f64(),
+        request_timeout_soft: said.seconds("request_timeout_soft")?.as_secs_f64(),
+        oob_gc: said.flag("oob_gc")?,
+        max_gc_per_request: said.count("max_gc_per_request")?,
+        min_gc_per_request: said.count("min_gc_per_request")?,
+        warm_up: said.maybe("warm_up")?,
+        config: None,
+    })
+}
+
+fn front_options(said: &Said) -> Result<front::Options, String> {
+    Ok(front::Options {
+        queue_timeout: said.seconds("queue_timeout")?,
+        uri_limit: said.bytes("uri_limit")? as usize,
+        head_limit: said.bytes("head_limit")? as usize,
+        header_count: said.count("header_count")? as usize,
+        body_limit: said.bytes("body_limit")?,
+        first_byte_timeout: said.seconds("first_byte_timeout")?,
+        head_timeout: said.seconds("head_timeout")?,
+        body_timeout: said.seconds("body_timeout")?,
+        keep_alive_timeout: said.seconds("keep_alive_timeout")?,
+        write_timeout: said.seconds("write_timeout")?,
+        half_close_timeout: said.seconds("half_close_timeout")?,
+        connections: said.count("connections")? as usize,
+        connections_per_peer: said.count("connections_per_peer")? as usize,
+        trusted_proxies: trusted_proxies(said.0)?,
+        forwarded: said.text("forwarded")?,
+        proxy_protocol: said.flag("proxy_protocol")?,
+        chunked_transfer: said.flag("chunked_transfer")?,
+        spool_dir: said.text("spool_dir")?.into(),
+        reply_spool: said.bytes("reply_spool")?,
+        access_log: said.maybe("access_log")?.map(Into::into),
+        access_log_format: said.text("access_log_format")?,
+    })
 }
 
 /// The networks of the first layer that names any.

@@ -28,6 +28,10 @@ pub enum Event {
     MoldDied(u64, String),
     /// A worker exists.
     Forked(u64, u16),
+    /// A worker is ready to take requests.
+    Up(u64, u16),
+    /// A worker could not get ready, and says why; its death follows.
+    Unfit(u64, u16, String),
     /// A worker is dead and its seats are settled.
     WorkerDied {
         /// Its generation.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wire::settings::{self, Fallback, Kind, Place, SETTINGS};
+use wire::settings::{self, Fallback, GROUPS, Kind, Place};
 
 /// Which Ruby `exe/oribi` was run with.
 pub const RUBY: &str = "ORIBI_RUBY";
@@ -111,10 +111,11 @@ fn one_option(
 
 /// The options table for Ruby and the docs.
 pub fn table() -> Value {
-    SETTINGS.iter().map(describe).collect()
+    let grouped = GROUPS.iter().flat_map(|group| group.settings.iter().map(move |s| (group, s)));
+    grouped.map(|(group, setting)| describe(group.heading, setting)).collect()
 }
 
-fn describe(setting: &settings::Setting) -> Value {
+fn describe(heading: &str, setting: &settings::Setting) -> Value {
     let (kind, min, max) = match setting.kind {
         Kind::Text => ("text", None, None),
         Kind::Path => ("path", None, None),
@@ -124,12 +125,15 @@ fn describe(setting: &settings::Setting) -> Value {
         Kind::Flag => ("flag", None, None),
         Kind::Bytes => ("bytes", None, None),
         Kind::Choice(_) => ("choice", None, None),
+        Kind::Mode => ("mode", None, None),
         Kind::Network => ("network", None, None),
     };
     json!({
+        "group": heading,
         "name": setting.name,
         "flag": setting.flag(),
         "short": setting.short,
+        "also": setting.also,
         "metavar": setting.metavar,
         "doc": setting.doc,
         "kind": kind,

@@ -43,6 +43,8 @@ struct Supervisor {
     segment: Segment,
     bells: Vec<OwnedFd>,
     exchanges: Exchanges,
+    /// Workers ring it when their seats are to be looked at.
+    bell: OwnedFd,
     pidfd: OwnedFd,
     /// The process to send signals to: this one, or the calling one.
     known_pid: Pid,
@@ -81,7 +83,7 @@ pub fn run(
 ) -> Result<ExitCode, String> {
     let began = Instant::now();
     error_log::check("access_log", settings.front.access_log.as_ref())?;
-    let listeners = listen::bind_all(&settings.binds, settings.backlog)?;
+    let listeners = listen::bind_all(&settings.binds, settings.listening.backlog)?;
     let mut supervisor = Supervisor::new(settings, rackup, mold_line, join, listeners, began)
         .map_err(|error| format!("cannot start: {error}"))?;
     let log = &supervisor.settings;
@@ -128,6 +130,7 @@ impl Supervisor {
             listeners,
             segment: Segment::create()?,
             bells,
+            bell: bell()?,
             exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
@@ -166,8 +169,9 @@ impl Supervisor {
     fn wait(&self) -> io::Result<Vec<Token>> {
         let signals = self.signals.fds().map(|(signal, fd)| (Token::Signal(signal), fd));
         let caller = self.caller.iter().map(|caller| (Token::Caller, caller.as_fd()));
+        let seats = [(Token::Seats, self.bell.as_fd())];
         let (tokens, fds): (Vec<Token>, Vec<_>) =
-            self.children.fds().chain(signals).chain(caller).unzip();
+            self.children.fds().chain(signals).chain(caller).chain(seats).unzip();
         let mut fds: Vec<PollFd> =
             fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let now = self.began.elapsed();

@@ -38,6 +38,18 @@ pub enum FromMold {
         /// The worker's process id.
         pid: u32,
     },
+    /// A worker is ready to take requests. The worker says so itself, on the socket of its mold.
+    Up {
+        /// The worker's number.
+        nr: u16,
+    },
+    /// A worker could not get ready and ends; it, too, says so itself.
+    Unfit {
+        /// The worker's number.
+        nr: u16,
+        /// One line.
+        reason: String,
+    },
     /// The mold has reaped a worker; for the log.
     Reaped {
         /// The worker's number.
@@ -52,7 +64,8 @@ pub enum FromMold {
 /// What the supervisor says to a mold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToMold {
-    /// All a mold needs to know, as JSON. Fds: segment, supervisor's pidfd, one eventfd for each
+    /// All a mold needs to know, as JSON. Fds: segment, supervisor's pidfd, the eventfd that workers
+    /// ring the supervisor with, one eventfd for each
     /// front thread, then one exchange socket for each, then the error log, if `error_log` says
     /// that there is one.
     Init(String),
@@ -63,6 +76,8 @@ pub enum ToMold {
         /// Its first seat.
         seat: u16,
     },
+    /// This generation serves now.
+    Serve,
     /// Exit 0 once the workers are gone.
     Quit,
 }
@@ -120,6 +135,8 @@ impl FromMold {
             }
             "failed" => FromMold::Failed { reason: rest.to_string() },
             "forked" => FromMold::Forked { nr: first.parse().ok()?, pid: others.parse().ok()? },
+            "up" => FromMold::Up { nr: rest.parse().ok()? },
+            "unfit" => FromMold::Unfit { nr: first.parse().ok()?, reason: others.to_string() },
             "reaped" => {
                 let (pid, status) = others.split_once(' ')?;
                 let (nr, pid) = (first.parse().ok()?, pid.parse().ok()?);
@@ -137,6 +154,8 @@ impl fmt::Display for FromMold {
             FromMold::Ready { milliseconds, ruby } => write!(f, "ready {milliseconds} {ruby}"),
             FromMold::Failed { reason } => write!(f, "failed {reason}"),
             FromMold::Forked { nr, pid } => write!(f, "forked {nr} {pid}"),
+            FromMold::Up { nr } => write!(f, "up {nr}"),
+            FromMold::Unfit { nr, reason } => write!(f, "unfit {nr} {reason}"),
             FromMold::Reaped { nr, pid, status } => write!(f, "reaped {nr} {pid} {status}"),
         }
     }
@@ -154,6 +173,7 @@ impl ToMold {
         match word {
             "init" => Some(ToMold::Init(rest.to_string())),
             "fork" => fork(),
+            "serve" if rest.is_empty() => Some(ToMold::Serve),
             "quit" if rest.is_empty() => Some(ToMold::Quit),
             _ => None,
         }
@@ -166,6 +186,7 @@ impl fmt::Display for ToMold {
         match self {
             ToMold::Init(json) => write!(f, "init {json}"),
             ToMold::Fork { nr, seat } => write!(f, "fork {nr} {seat}"),
+            ToMold::Serve => f.write_str("serve"),
             ToMold::Quit => f.write_str("quit"),
         }
     }
@@ -224,13 +245,19 @@ mod tests {
             FromMold::Ready { milliseconds: 310, ruby: "3.1.2".into() },
             FromMold::Failed { reason: "RuntimeError: no database".into() },
             FromMold::Forked { nr: 2, pid: 99 },
+            FromMold::Up { nr: 2 },
+            FromMold::Unfit { nr: 2, reason: "warm_up: /health answered 503".into() },
             FromMold::Reaped { nr: 2, pid: 99, status: "signal 9".into() },
         ];
         for message in said {
             assert_eq!(FromMold::parse(message.to_string().as_bytes()), Ok(message));
         }
-        let told =
-            [ToMold::Init("{\"a\": 1}".into()), ToMold::Fork { nr: 1, seat: 8 }, ToMold::Quit];
+        let told = [
+            ToMold::Init("{\"a\": 1}".into()),
+            ToMold::Fork { nr: 1, seat: 8 },
+            ToMold::Serve,
+            ToMold::Quit,
+        ];
         for message in told {
             assert_eq!(ToMold::parse(message.to_string().as_bytes()), Ok(message));
         }

@@ -35,6 +35,13 @@ const RUNG: u32 = 1;
 /// `Seat::word`: the thread sleeps in the kernel, or is about to.
 const SLEEPS: u32 = 2;
 
+/// `Seat::wear`: the worker takes requests.
+pub const FRESH: u32 = 0;
+/// `Seat::wear`: the worker will soon have reached its limit; somebody should stand ready.
+pub const WORN: u32 = 1;
+/// `Seat::wear`: it has reached its limit and takes no more.
+pub const SPENT: u32 = 2;
+
 /// One worker thread's line.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -46,6 +53,18 @@ pub struct Seat {
     pub served: AtomicU64,
     /// That holder's number, for the access log.
     pub worker: AtomicU32,
+    /// Not zero: it collects garbage, out of the queue.
+    pub collecting: AtomicU32,
+    /// Requests that the worker of this seat may take, all its seats together; 0: no limit.
+    pub limit: AtomicU64,
+    /// When the present request must be through, ns; 0: never.
+    pub deadline_ns: AtomicU64,
+    /// When the present request's backtrace is to be logged, ns; 0: never.
+    pub soft_ns: AtomicU64,
+    /// How far the worker is with `limit`: `FRESH`, `WORN` or `SPENT`.
+    pub wear: AtomicU32,
+    /// Not zero: `soft_ns` has passed, the worker is to log where the request is.
+    pub alarm: AtomicU32,
 }
 
 impl Seat {

@@ -5,7 +5,8 @@ mod table;
 
 use std::fmt;
 
-pub use table::SETTINGS;
+use table::PLAIN;
+pub use table::{GROUPS, Group, all};
 
 /// What an option's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Kind {
     Bytes,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Permissions of a file in octal, such as `0660`.
+    Mode,
     /// An IP address, a network such as `10.0.0.0/8`, or `unix` for every client of a unix socket.
     Network,
 }
@@ -64,6 +67,8 @@ pub struct Setting {
     pub short: Option<char>,
     /// How help names the value.
     pub metavar: &'static str,
+    /// Other names that mean the same: those of Rhebok that are no mere spelling of ours.
+    pub also: &'static [&'static str],
     /// One sentence.
     pub doc: &'static str,
     /// What a value must be.
@@ -82,7 +87,7 @@ pub const SEATS_PER_GENERATION: u32 = crate::SEATS as u32 / 2;
 /// The option of this name, with `_` or `-`.
 pub fn find(name: &str) -> Option<&'static Setting> {
     let name = name.replace('-', "_");
-    SETTINGS.iter().find(|setting| setting.name == name)
+    all().find(|setting| setting.name == name || setting.also.contains(&&*name))
 }
 
 /// A checked value.
@@ -184,6 +189,10 @@ impl Setting {
             },
             Kind::Choice(words) if words.contains(&text) => Ok(Value::Text(text.into())),
             Kind::Choice(words) => wrong(&format!("one of {}", words.join(", "))),
+            Kind::Mode => match u32::from_str_radix(text, 8) {
+                Ok(mode) if mode <= 0o777 => Ok(Value::Count(mode)),
+                _ => wrong("a mode in octal, such as 0660"),
+            },
             Kind::Network if text == "unix" || network(text).is_some() => {
                 Ok(Value::Text(text.into()))
             }
@@ -222,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_fixed_fallback_passes_its_own_check() {
-        for setting in SETTINGS {
+        for setting in all() {
             if let Fallback::Fixed(text) = setting.fallback {
                 assert!(setting.check(text).is_ok(), "{}", setting.name);
             }
@@ -231,14 +240,16 @@ mod tests {
 
     #[test]
     fn names_and_letters_are_unique() {
-        for (i, one) in SETTINGS.iter().enumerate() {
-            for other in &SETTINGS[i + 1..] {
+        for (i, one) in all().enumerate() {
+            for other in all().skip(i + 1) {
                 assert_ne!(one.name, other.name);
+                assert!(!one.also.contains(&other.name) && !other.also.contains(&one.name));
                 assert!(one.short.is_none() || one.short != other.short, "{}", one.name);
             }
         }
         assert_eq!(find("front-threads").map(|s| s.name), Some("front_threads"));
         assert!(find("frontthreads").is_none());
+        assert_eq!(find("max_workers").map(|s| s.name), Some("workers"));
     }
 
     #[test]
@@ -273,6 +284,13 @@ mod tests {
         for wrong in ["", "10.0.0/8", "10.0.0.0/33", "::1/129", "here"] {
             assert!(trusted.check(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn modes_are_octal() {
+        let mode = find("socket_mode").unwrap();
+        assert_eq!(mode.check("0660"), Ok(Value::Count(0o660)));
+        assert!(mode.check("rw").is_err() && mode.check("1777").is_err());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Fronts {
     pub bells: &'static [OwnedFd],
     /// The workers' ends of the sockets that fds are passed over.
     pub exchanges: &'static [OwnedFd],
+    /// The supervisor's eventfd, which makes it look at the seats.
+    pub supervisor: &'static OwnedFd,
 }
 
 /// A worker thread's seat. `turn` and the replies are called with the interpreter lock held,
@@ -33,6 +35,7 @@ pub struct Seat {
     pub(crate) segment: &'static Segment,
     bells: &'static [OwnedFd],
     pub(crate) exchanges: &'static [OwnedFd],
+    supervisor: &'static OwnedFd,
     crew: Arc<Crew>,
     index: u16,
     generation: u64,
@@ -62,6 +65,7 @@ impl Seat {
             segment,
             bells: fronts.bells,
             exchanges: fronts.exchanges,
+            supervisor: fronts.supervisor,
             crew,
             index,
             generation,
@@ -159,6 +163,11 @@ impl Seat {
             // Fails only when the counter is full, and then the front is awake already.
             let _ = write(bell, &1u64.to_ne_bytes());
         }
+    }
+
+    /// Makes the supervisor look at what this seat has written.
+    pub fn ring_supervisor(&self) {
+        let _ = write(self.supervisor, &1u64.to_ne_bytes());
     }
 
     /// If a wake is owed and something still waits, somebody else is woken for it.

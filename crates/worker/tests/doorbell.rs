@@ -113,7 +113,7 @@ fn stress(processes: u16, threads: u16, seed: u64) {
                 (0..threads).map(one).collect::<Vec<_>>()
             })
             .map(|(index, crew, interpreter)| {
-                let fronts = Fronts { bells, exchanges: &[] };
+                let fronts = Fronts { bells, exchanges: &[], supervisor: &bells[0] };
                 let seat = Seat::new(segment, fronts, crew, index, 1);
                 let (log, random) = (&log, Random(seed + 1 + u64::from(index)));
                 scope.spawn(move || serve(seat, &interpreter, log, random))

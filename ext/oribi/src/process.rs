@@ -8,11 +8,21 @@ use std::sync::OnceLock;
 use wire::Segment;
 use worker::Fronts;
 
-static SEGMENT: OnceLock<(&'static Segment, Vec<OwnedFd>, Vec<OwnedFd>)> = OnceLock::new();
+static SEGMENT: OnceLock<Opened> = OnceLock::new();
 
-/// The segment and the ways to the fronts, once `open_segment` was called.
+struct Opened {
+    segment: &'static Segment,
+    supervisor: OwnedFd,
+    bells: Vec<OwnedFd>,
+    exchanges: Vec<OwnedFd>,
+}
+
+/// The segment and the ways to the others, once `open_segment` was called.
 pub fn segment() -> Option<(&'static Segment, Fronts)> {
-    SEGMENT.get().map(|(segment, bells, exchanges)| (*segment, Fronts { bells, exchanges }))
+    SEGMENT.get().map(|opened| {
+        let Opened { segment, supervisor, bells, exchanges } = opened;
+        (*segment, Fronts { bells, exchanges, supervisor })
+    })
 }
 
 /// Defines the functions of `Oribi::Native`.
@@ -20,7 +30,7 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
-    ruby::define_function(native, c"open_segment", Method::M3(open_segment));
+    ruby::define_function(native, c"open_segment", Method::M4(open_segment));
 }
 
 /// `pidfd_open(pid) -> fd`, close-on-exec.
@@ -58,11 +68,22 @@ unsafe extern "C" fn watch(_: VALUE, pidfd: VALUE) -> VALUE {
     }
 }
 
-/// `open_segment(fd, [eventfd, ...], [socket, ...])`: maps the segment and keeps the ways to the
-/// fronts; once in a process, before it forks.
-unsafe extern "C" fn open_segment(_: VALUE, fd: VALUE, bells: VALUE, exchanges: VALUE) -> VALUE {
+/// `open_segment(fd, eventfd, [eventfd, ...], [socket, ...])`: maps the segment and keeps the ways
+/// to the supervisor and to the fronts; once in a process, before it forks.
+unsafe extern "C" fn open_segment(
+    _: VALUE,
+    fd: VALUE,
+    supervisor: VALUE,
+    bells: VALUE,
+    exchanges: VALUE,
+) -> VALUE {
     let opened = duplicate(fd).and_then(Segment::open).and_then(|segment| {
-        Ok((segment.forever(), duplicate_all(bells)?, duplicate_all(exchanges)?))
+        Ok(Opened {
+            segment: segment.forever(),
+            supervisor: duplicate(supervisor)?,
+            bells: duplicate_all(bells)?,
+            exchanges: duplicate_all(exchanges)?,
+        })
     });
     match opened {
         Ok(opened) => ruby::boolean(SEGMENT.set(opened).is_ok()),

@@ -14,6 +14,7 @@ impl State {
                 self.note_mold_death(generation, &how, now, actions)
             }
             Event::Forked(generation, nr) => self.note_fork(generation, nr, now, actions),
+            Event::Up(..) | Event::Unfit(..) => {}
             Event::WorkerDied { generation, nr, served } => {
                 self.note_worker_death(generation, nr, served, now, actions)
             }

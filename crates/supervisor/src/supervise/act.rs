@@ -115,7 +115,7 @@ impl Supervisor {
     }
 
     pub(super) fn send_init(&mut self, generation: u64) {
-        let init = json!({
+        let mut init = json!({
             "generation": generation,
             "mount": "/",
             "threads": self.settings.threads,
@@ -125,14 +125,19 @@ impl Supervisor {
             "front_threads": self.settings.front_threads,
             "shutdown_timeout": self.settings.shutdown_timeout.as_secs_f64(),
             "retry_idempotent": self.settings.retry_idempotent,
-            "early_hints": self.settings.early_hints,
             "version": env!("CARGO_PKG_VERSION"),
             "error_log": self.error_log.as_ref().map(ErrorLog::mark),
             "error_log_format": self.settings.error_log_format,
         });
+        if let (Some(init), Ok(Value::Object(told))) =
+            (init.as_object_mut(), serde_json::to_value(&self.settings.worker))
+        {
+            init.extend(told);
+        }
         let Some(mold) = self.children.molds.get(&generation) else { return };
         let Some(channel) = &mold.channel else { return };
-        let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
+        let mut fds: Vec<BorrowedFd> =
+            vec![self.segment.as_fd(), self.pidfd.as_fd(), self.bell.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
         fds.extend(self.exchanges.workers.iter().map(AsFd::as_fd));
         fds.extend(self.error_log.iter().map(ErrorLog::fd));
@@ -149,6 +154,12 @@ impl Supervisor {
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {
             seat.retire.store(0, Relaxed);
             seat.served.store(0, Relaxed);
+            for word in [&seat.collecting, &seat.wear, &seat.alarm] {
+                word.store(0, Relaxed);
+            }
+            for word in [&seat.limit, &seat.deadline_ns, &seat.soft_ns] {
+                word.store(0, Relaxed);
+            }
             seat.worker.store(nr.into(), Relaxed);
         }
         board.bells.seats_used.fetch_max(u32::from(end), Release);

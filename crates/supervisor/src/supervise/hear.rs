@@ -21,6 +21,7 @@ impl Supervisor {
                 say("the process that started the server is gone, ending");
                 self.pending.push_back(Event::StopNow(1));
             }
+            Token::Seats => self.hear_seats(),
             Token::FrontTalks => self.hear_front(),
             Token::FrontDead => self.front_died(),
             Token::MoldTalks(generation) => self.hear_mold(generation),
@@ -62,6 +63,11 @@ impl Supervisor {
         self.error_log.iter().for_each(ErrorLog::reopen);
         self.tell_front(ToFront::Reopen);
         say("USR1: logs are opened again");
+    }
+
+    /// A worker has written something into one of its seats that is for the supervisor.
+    fn hear_seats(&mut self) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
     }
 
     /// The first TERM or INT is gentle. An INT after that comes from somebody at a terminal who
@@ -161,6 +167,10 @@ impl Supervisor {
                 };
                 self.children.workers.insert((generation, nr), Worker { pid, pidfd, seat });
                 self.pending.push_back(Event::Forked(generation, nr));
+            }
+            FromMold::Up { nr } => self.pending.push_back(Event::Up(generation, nr)),
+            FromMold::Unfit { nr, reason } => {
+                self.pending.push_back(Event::Unfit(generation, nr, reason));
             }
             FromMold::Reaped { nr, pid, status } => {
                 worker_ended(generation, nr, pid, &status);

@@ -1,287 +1,47 @@
-//! Every option there is.
+//! Every option there is, in groups as help and documentation show them.
 
-use super::{Fallback, Kind, Place, SEATS_PER_GENERATION, Setting};
+mod clients;
+mod serving;
+mod workers;
 
-const PLAIN: Setting = Setting {
+use super::{Fallback, Kind, Place, Setting};
+
+/// Options that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// What they are about.
+    pub heading: &'static str,
+    /// The options.
+    pub settings: &'static [Setting],
+}
+
+/// Every option there is.
+pub const GROUPS: &[Group] = &[
+    Group { heading: "The server", settings: serving::GENERAL },
+    Group { heading: "Requests and replies", settings: workers::REQUESTS },
+    Group { heading: "Replacing workers", settings: workers::RECYCLING },
+    Group { heading: "Garbage collection", settings: workers::COLLECTING },
+    Group { heading: "Stopping and restarting", settings: serving::RESTARTS },
+    Group { heading: "The server as a process", settings: serving::PROCESS },
+    Group { heading: "Limits of clients", settings: clients::LIMITS },
+    Group { heading: "What lies in front", settings: clients::PROXIES },
+    Group { heading: "Spooling", settings: clients::SPOOLING },
+    Group { heading: "Logs", settings: clients::LOGS },
+];
+
+/// Every option, group after group.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    GROUPS.iter().flat_map(|group| group.settings)
+}
+
+pub(super) const PLAIN: Setting = Setting {
     name: "",
     short: None,
     metavar: "N",
+    also: &[],
     doc: "",
     kind: Kind::Text,
     fallback: Fallback::None,
     repeatable: false,
     place: Place::Anywhere,
 };
-
-/// Every option there is.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "bind",
-        short: Some('b'),
-        metavar: "ADDRESS",
-        doc: "Listen on tcp://HOST:PORT or unix://PATH; may be given several times",
-        kind: Kind::Address,
-        fallback: Fallback::Fixed("tcp://127.0.0.1:9292"),
-        repeatable: true,
-        ..PLAIN
-    },
-    Setting {
-        name: "port",
-        short: Some('p'),
-        metavar: "PORT",
-        doc: "Listen on this port of 127.0.0.1, short for -b tcp://127.0.0.1:PORT",
-        kind: Kind::Count { min: 0, max: 65535 },
-        ..PLAIN
-    },
-    Setting {
-        name: "workers",
-        short: Some('w'),
-        doc: "Worker processes",
-        kind: Kind::Count { min: 1, max: SEATS_PER_GENERATION },
-        fallback: Fallback::Found("as many as there are cores, at least 2"),
-        ..PLAIN
-    },
-    Setting {
-        name: "threads",
-        short: Some('t'),
-        doc: "Threads of each worker, that is requests it runs at once",
-        kind: Kind::Count { min: 1, max: 64 },
-        fallback: Fallback::Fixed("1"),
-        ..PLAIN
-    },
-    Setting {
-        name: "environment",
-        short: Some('e'),
-        metavar: "NAME",
-        doc: "Rack environment",
-        fallback: Fallback::Found("RACK_ENV, else development"),
-        ..PLAIN
-    },
-    Setting {
-        name: "config",
-        short: Some('C'),
-        metavar: "FILE",
-        doc: "Ruby configuration file; the command line wins over it",
-        kind: Kind::Path,
-        place: Place::CommandLine,
-        ..PLAIN
-    },
-    Setting {
-        name: "front_threads",
-        doc: "Threads of the front, which holds the clients' connections",
-        kind: Kind::Count { min: 1, max: crate::FRONTS as u32 },
-        fallback: Fallback::Found("one for every four cores, at least 1"),
-        ..PLAIN
-    },
-    Setting {
-        name: "backlog",
-        doc: "Connections the kernel holds for each listener until they are accepted",
-        kind: Kind::Count { min: 1, max: 65535 },
-        fallback: Fallback::Fixed("1024"),
-        ..PLAIN
-    },
-    Setting {
-        name: "queue_timeout",
-        metavar: "SECONDS",
-        doc: "How long a request may wait in the queue before it is answered with 503; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("0"),
-        ..PLAIN
-    },
-    Setting {
-        name: "shutdown_timeout",
-        metavar: "SECONDS",
-        doc: "How long running requests may take to finish before their worker is killed",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("30"),
-        ..PLAIN
-    },
-    Setting {
-        name: "retry_idempotent",
-        metavar: "BOOL",
-        doc: "Run a GET, HEAD or OPTIONS request again when its worker died before replying",
-        kind: Kind::Flag,
-        fallback: Fallback::Fixed("false"),
-        ..PLAIN
-    },
-    Setting {
-        name: "early_hints",
-        metavar: "BOOL",
-        doc: "Let the app send 103 Early Hints, which proxies of HTTP/1.1 may not understand",
-        kind: Kind::Flag,
-        fallback: Fallback::Fixed("false"),
-        ..PLAIN
-    },
-    // Limits of a client's.
-    Setting {
-        name: "uri_limit",
-        metavar: "BYTES",
-        doc: "Longest request target; a longer one is answered with 414",
-        kind: Kind::Bytes,
-        fallback: Fallback::Fixed("16k"),
-        ..PLAIN
-    },
-    Setting {
-        name: "head_limit",
-        metavar: "BYTES",
-        doc: "Longest request head, target and headers together; a longer one is answered with 431",
-        kind: Kind::Bytes,
-        fallback: Fallback::Fixed("32k"),
-        ..PLAIN
-    },
-    Setting {
-        name: "header_count",
-        doc: "Most header lines of a request; more are answered with 431",
-        kind: Kind::Count { min: 1, max: 1000 },
-        fallback: Fallback::Fixed("100"),
-        ..PLAIN
-    },
-    Setting {
-        name: "body_limit",
-        metavar: "BYTES",
-        doc: "Longest request body; a longer one is answered with 413; 0: no limit",
-        kind: Kind::Bytes,
-        fallback: Fallback::Fixed("2g"),
-        ..PLAIN
-    },
-    Setting {
-        name: "first_byte_timeout",
-        metavar: "SECONDS",
-        doc: "How long a new connection may stay silent before it is closed; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("30"),
-        ..PLAIN
-    },
-    Setting {
-        name: "head_timeout",
-        metavar: "SECONDS",
-        doc: "How long a request's head may take from its first byte, else 408; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("15"),
-        ..PLAIN
-    },
-    Setting {
-        name: "body_timeout",
-        metavar: "SECONDS",
-        doc: "How long a client may pause within a request's body, else 408; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("30"),
-        ..PLAIN
-    },
-    Setting {
-        name: "keep_alive_timeout",
-        metavar: "SECONDS",
-        doc: "How long a connection is kept for the next request; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("75"),
-        ..PLAIN
-    },
-    Setting {
-        name: "write_timeout",
-        metavar: "SECONDS",
-        doc: "How long a client may take nothing of a reply before it is cut off; 0: for ever",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("60"),
-        ..PLAIN
-    },
-    Setting {
-        name: "half_close_timeout",
-        metavar: "SECONDS",
-        doc: "How long a client that has closed its sending side is still answered while its \
-              request waits in the queue or its reply stands still; 0: not at all",
-        kind: Kind::Seconds,
-        fallback: Fallback::Fixed("5"),
-        ..PLAIN
-    },
-    Setting {
-        name: "connections",
-        doc: "Most connections of a listener at once; more are answered with 503; 0: no limit",
-        kind: Kind::Count { min: 0, max: 1_000_000 },
-        fallback: Fallback::Fixed("0"),
-        ..PLAIN
-    },
-    Setting {
-        name: "connections_per_peer",
-        doc: "Most connections of one client address at once; more are answered with 429; 0: no \
-              limit",
-        kind: Kind::Count { min: 0, max: 1_000_000 },
-        fallback: Fallback::Fixed("0"),
-        ..PLAIN
-    },
-    // What lies in front.
-    Setting {
-        name: "trusted_proxies",
-        metavar: "NETWORK",
-        doc: "Believe what clients of this network (or unix) say of whom they speak for; may be \
-              given several times",
-        kind: Kind::Network,
-        repeatable: true,
-        ..PLAIN
-    },
-    Setting {
-        name: "forwarded",
-        metavar: "HEADER",
-        doc: "The header trusted proxies set",
-        kind: Kind::Choice(&["x-forwarded", "forwarded", "none"]),
-        fallback: Fallback::Fixed("x-forwarded"),
-        ..PLAIN
-    },
-    Setting {
-        name: "proxy_protocol",
-        metavar: "BOOL",
-        doc: "Connections of trusted proxies begin with a PROXY header (version 1 or 2)",
-        kind: Kind::Flag,
-        fallback: Fallback::Fixed("false"),
-        ..PLAIN
-    },
-    // Spooling.
-    Setting {
-        name: "spool_dir",
-        metavar: "PATH",
-        doc: "Directory on a disk for request bodies and replies too large for memory",
-        kind: Kind::Path,
-        fallback: Fallback::Fixed("/var/tmp"),
-        ..PLAIN
-    },
-    Setting {
-        name: "reply_spool",
-        metavar: "BYTES",
-        doc: "How much of a reply is put on disk for a slow client, so that its worker is free; \
-              0: nothing",
-        kind: Kind::Bytes,
-        fallback: Fallback::Fixed("1g"),
-        ..PLAIN
-    },
-    // Logs.
-    Setting {
-        name: "access_log",
-        metavar: "FILE",
-        doc: "Log requests to this file, or to stdout or stderr",
-        kind: Kind::Path,
-        ..PLAIN
-    },
-    Setting {
-        name: "access_log_format",
-        metavar: "FORMAT",
-        doc: "Form of the access log's lines",
-        kind: Kind::Choice(&["common", "combined", "json", "ltsv"]),
-        fallback: Fallback::Fixed("combined"),
-        ..PLAIN
-    },
-    Setting {
-        name: "error_log",
-        metavar: "FILE",
-        doc: "Log errors to this file, or to stdout or stderr",
-        kind: Kind::Path,
-        fallback: Fallback::Fixed("stderr"),
-        ..PLAIN
-    },
-    Setting {
-        name: "error_log_format",
-        metavar: "FORMAT",
-        doc: "Form of the error log's lines",
-        kind: Kind::Choice(&["text", "json"]),
-        fallback: Fallback::Fixed("text"),
-        ..PLAIN
-    },
-];

@@ -1,0 +1,122 @@
+//! What requests and workers may do.
+
+use crate::settings::{Fallback, Kind, PLAIN, Setting};
+
+pub(super) const REQUESTS: &[Setting] = &[
+    Setting {
+        name: "queue_timeout",
+        metavar: "SECONDS",
+        doc: "How long a request may wait in the queue before it is answered with 503; 0: for ever",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "request_timeout",
+        metavar: "SECONDS",
+        doc: "How long a request may run before it is answered with 504 and its worker replaced; 0: for ever",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "request_timeout_soft",
+        metavar: "SECONDS",
+        doc: "How long a request may run before its backtrace is logged; 0: for ever",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "retry_idempotent",
+        metavar: "BOOL",
+        doc: "Run a GET, HEAD or OPTIONS request again when its worker died before replying",
+        kind: Kind::Flag,
+        fallback: Fallback::Fixed("false"),
+        ..PLAIN
+    },
+    Setting {
+        name: "early_hints",
+        metavar: "BOOL",
+        doc: "Let the app send 103 Early Hints, which proxies of HTTP/1.1 may not understand",
+        kind: Kind::Flag,
+        fallback: Fallback::Fixed("false"),
+        ..PLAIN
+    },
+    Setting {
+        name: "chunked_transfer",
+        metavar: "BOOL",
+        doc: "Send replies of unknown length in chunks; otherwise the end of the connection ends them",
+        kind: Kind::Flag,
+        fallback: Fallback::Fixed("true"),
+        ..PLAIN
+    },
+];
+
+pub(super) const RECYCLING: &[Setting] = &[
+    Setting {
+        name: "max_requests",
+        also: &["max_request_per_child"],
+        doc: "Requests after which a worker is replaced; 0: never",
+        kind: Kind::Count { min: 0, max: 1_000_000_000 },
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "min_requests",
+        also: &["min_request_per_child"],
+        doc: "With this each worker is replaced after a random number of requests between it and max_requests",
+        kind: Kind::Count { min: 0, max: 1_000_000_000 },
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "max_rss",
+        metavar: "BYTES",
+        doc: "Resident memory beyond which a worker is replaced; 0: no limit",
+        kind: Kind::Bytes,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "max_pss",
+        metavar: "BYTES",
+        doc: "The same for its proportional share of memory (PSS); 0: no limit",
+        kind: Kind::Bytes,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "max_age",
+        metavar: "SECONDS",
+        doc: "Age at which a worker is replaced, less up to a tenth; 0: none",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+];
+
+pub(super) const COLLECTING: &[Setting] = &[
+    Setting {
+        name: "oob_gc",
+        metavar: "BOOL",
+        doc: "Collect garbage between requests, out of the queue",
+        kind: Kind::Flag,
+        fallback: Fallback::Fixed("false"),
+        ..PLAIN
+    },
+    Setting {
+        name: "max_gc_per_request",
+        doc: "With oob_gc: requests after which a worker collects at the latest; 0: when it would have to within the next request",
+        kind: Kind::Count { min: 0, max: 1_000_000_000 },
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
+        name: "min_gc_per_request",
+        doc: "With oob_gc: requests after which it may collect where max_gc_per_request is set; 0: half of that",
+        kind: Kind::Count { min: 0, max: 1_000_000_000 },
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+];
