@@ -9,6 +9,8 @@ mod command;
 mod error_log;
 mod inherit;
 mod listen;
+#[allow(dead_code)] // Until its readers are here.
+mod memory;
 mod options;
 mod plan;
 mod ruby;

@@ -155,6 +155,27 @@ impl Segment {
         }
     }
 
+    /// Supervisor: a copy of the request record of a slot that somebody else has. Any bytes at all
+    /// if the slot has moved on meanwhile: the caller compares its word before and after.
+    pub fn copy_record(&self, slot: u32) -> Vec<u8> {
+        let head = &self.board().slots[slot as usize];
+        let length = head.head_len.load(Relaxed) as usize;
+        let mut record = Vec::new();
+        match head.head_chunk.load(Relaxed) as usize {
+            0 => {
+                let from = Segment::slot_offset(slot);
+                self.append_out(from, length.min(REQUEST_BYTES), &mut record);
+            }
+            chunk @ 1..=CHUNKS => {
+                let from = Segment::chunk_offset(chunk - 1);
+                self.append_out(from, length.min(CHUNK_BYTES), &mut record);
+            }
+            // Nobody writes this but a worker that is up to something.
+            _ => {}
+        }
+        record
+    }
+
     /// Worker: the parts of a claimed slot's request body, in order.
     pub fn body_parts(&self, slot: u32) -> impl Iterator<Item = &[u8]> {
         let head = &self.board().slots[slot as usize];
