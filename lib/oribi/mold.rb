@@ -175,6 +175,8 @@ module Oribi
       word, *numbers = message.split
       case word
       when "fork" then fork_worker(*numbers.map { |number| Integer(number) })
+      # Hooks of that moment belong here.
+      when "serve" then nil
       when "quit" then @leaving = true
       else give_up("unknown message #{message.inspect}: binary and gem differ, rebuild both")
       end

@@ -6,13 +6,15 @@
 mod backoff;
 mod converge;
 mod generation;
+mod hold;
 mod note;
+mod recycle;
 mod seats;
 #[cfg(test)]
 mod simulation;
 
 use backoff::Backoff;
-use generation::{Generation, Mold, Role, SHORT_LIFE, Stage, YOUNG};
+use generation::{Generation, Mold, Role, SHORT_LIFE, Stage, Wear, YOUNG};
 use seats::Seats;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +42,20 @@ pub enum Event {
         nr: u16,
         /// Whether it had completed any request.
         served: bool,
+        /// Whether it ended without having been told to, by us or by a signal of its own.
+        failed: bool,
     },
+    /// A worker is to be replaced: now, or when it has reached its limit of requests.
+    Worn {
+        /// Its generation.
+        generation: u64,
+        /// Its number.
+        nr: u16,
+        /// It takes requests up to its limit and then says so.
+        at_limit: bool,
+    },
+    /// A worker has reached its limit and takes no more.
+    Spent(u64, u16),
     /// The front can accept.
     FrontReady,
     /// The front has finished its connections.
@@ -53,10 +68,18 @@ pub enum Event {
     StopNow(u8),
     /// Boot a new generation beside the present one and switch to it.
     Restart,
+    /// Switch back to the generation that served before.
+    Rollback,
+    /// Replace all workers, without loading the app again.
+    Recycle,
+    /// One worker after another leaves, then the server ends.
+    SlowStop,
     /// One worker more.
     More,
     /// One worker less.
     Fewer,
+    /// So many workers.
+    Scale(u16),
     /// Time has passed.
     Tick,
 }
@@ -93,6 +116,13 @@ pub enum Action {
     Kill(u64, u16),
     /// Let this generation take, and no other.
     Serve(u64),
+    /// What has become of a restart or a rollback: this generation serves, or why it does not.
+    Settled {
+        /// The generation that was meant to serve.
+        generation: u64,
+        /// Nothing, or one line.
+        outcome: Result<(), String>,
+    },
     /// The server is up: print the start-up lines.
     Announce,
     /// Print a line.
@@ -112,6 +142,12 @@ pub struct Limits {
     pub seats: u16,
     /// What running requests get before their worker is killed.
     pub shutdown_timeout: Duration,
+    /// Time between two forks, and between two workers that leave in a slow stop.
+    pub spawn_interval: Duration,
+    /// How long no worker is forked after one has failed.
+    pub err_respawn_interval: Duration,
+    /// How long the generation that served before is held after a restart.
+    pub rollback_window: Duration,
 }
 
 /// Forks a mold is asked for at once: enough to keep it busy, few enough for its socket's buffer.
@@ -169,6 +205,8 @@ pub struct State {
     serving: u64,
     newest: u64,
     seats: Seats,
+    /// In a slow stop: when the next worker leaves.
+    slow_stop: Option<Duration>,
 }
 
 impl State {
@@ -184,6 +222,7 @@ impl State {
             serving: 0,
             newest: 1,
             seats: Seats::new(limits.seats, limits.threads),
+            slow_stop: None,
         }
     }
 
@@ -206,7 +245,8 @@ impl State {
         };
         let front = (self.front == Front::Absent).then(|| self.front_backoff.due());
         let generations = self.generations.values().flat_map(Generation::deadlines);
-        phase.into_iter().chain(front).chain(generations).filter(|at| *at > now).min()
+        let all = phase.into_iter().chain(front).chain(generations).chain(self.slow_stop);
+        all.filter(|at| *at > now).min()
     }
 
     fn is_up(&self) -> bool {

@@ -114,6 +114,9 @@ impl Supervisor {
             threads: settings.threads,
             seats: wire::SEATS as u16,
             shutdown_timeout: settings.shutdown_timeout,
+            spawn_interval: settings.spawn_interval,
+            err_respawn_interval: settings.err_respawn_interval,
+            rollback_window: settings.rollback_window,
         });
         let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);
         let (joined, caller) = match join {

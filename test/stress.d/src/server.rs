@@ -61,6 +61,7 @@ impl Server {
         let mut child = Command::new(std::env::var_os("RUBY").unwrap_or("ruby".into()))
             .arg(root.join("exe/oribi"))
             .args(["--bind", "tcp://127.0.0.1:0", "--backlog", "4096"])
+            .args(["--rollback-window", "0"])
             .args(["--workers", &shape.workers.to_string()])
             .args(["--threads", &shape.threads.to_string()])
             .arg(root.join("test/stress.d/app.ru"))

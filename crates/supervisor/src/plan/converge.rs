@@ -7,13 +7,15 @@ impl State {
     /// an event names none.
     pub(super) fn converge(&mut self, now: Duration, actions: &mut Vec<Action>) {
         self.pass_deadlines(now, actions);
+        self.stop_slowly(now, actions);
+        self.release_held(now, actions);
         self.converge_front(now, actions);
         let numbers: Vec<u64> = self.generations.keys().copied().collect();
         for number in &numbers {
             self.converge_mold(*number, now, actions);
             self.converge_workers(*number, now, actions);
         }
-        self.promote(actions);
+        self.promote(now, actions);
         self.accept(actions);
         for number in numbers {
             self.converge_leaving(number, now, actions);
@@ -82,28 +84,36 @@ impl State {
         let target = usize::from(self.limits.workers);
         let timeout = self.limits.shutdown_timeout;
         let Some(generation) = self.generations.get_mut(&number) else { return };
-        if !working || generation.role == Role::Leaving {
+        if !working || !matches!(generation.role, Role::Candidate | Role::Serving) {
             return;
         }
-        while matches!(generation.mold, Mold::Ready { .. })
-            && generation.staying() < target
-            && generation.forking() < FORKS_AHEAD
-            && now >= generation.worker_backoff.due()
-        {
-            let Some(seat) = self.seats.take() else { break };
+        while generation.wants_fork(target, now) {
+            let Some(seat) = self.seats.take() else {
+                // No room for its relief: it goes first.
+                if let Some(nr) = generation.due() {
+                    retire(generation, number, nr, now + timeout, actions);
+                }
+                break;
+            };
             let nr = generation.free_nr();
-            generation.workers.insert(nr, generation::Worker { seat, stage: Stage::Forking });
+            generation.workers.insert(nr, generation::Worker::asked(seat));
+            generation.fork_due = now + self.limits.spawn_interval;
             actions.push(Action::Fork { generation: number, nr, seat });
         }
-        while generation.staying() > target {
-            let Some(nr) = generation.last_living() else { break };
+        while generation.living() > target
+            && let Some(nr) = generation.due()
+        {
+            retire(generation, number, nr, now + timeout, actions);
+        }
+        while generation.staying() > target + generation.worn() {
+            let Some(nr) = generation.least_needed() else { break };
             retire(generation, number, nr, now + timeout, actions);
         }
     }
 
-    /// Lets a generation serve once all its workers exist; the very first one as soon as it has
+    /// Lets a generation serve once all its workers are ready; the very first one as soon as it has
     /// one.
-    fn promote(&mut self, actions: &mut Vec<Action>) {
+    fn promote(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if !self.is_up() {
             return;
         }
@@ -111,16 +121,9 @@ impl State {
         let candidate = (self.generations.iter())
             .find(|(_, g)| g.role == Role::Candidate && g.living() >= enough)
             .map(|(number, _)| *number);
-        let Some(number) = candidate else { return };
-        for (other, generation) in &mut self.generations {
-            generation.role = if *other == number { Role::Serving } else { Role::Leaving };
+        if let Some(number) = candidate {
+            self.switch_to(number, now, actions);
         }
-        if self.serving != 0 {
-            let before = self.serving;
-            actions.push(Action::Say(format!("generation {number} serves, {before} leaves")));
-        }
-        self.serving = number;
-        actions.push(Action::Serve(number));
     }
 
     fn accept(&mut self, actions: &mut Vec<Action>) {
@@ -144,8 +147,11 @@ impl State {
         };
         let Some(generation) = self.generations.get_mut(&number) else { return };
         if generation.role == Role::Leaving {
+            let exists = |w: &generation::Worker| {
+                matches!(w.stage, Stage::Starting { .. } | Stage::Living { .. })
+            };
             let living: Vec<u16> = (generation.workers.iter())
-                .filter(|(_, w)| matches!(w.stage, Stage::Living { .. }))
+                .filter(|(_, worker)| exists(worker))
                 .map(|(nr, _)| *nr)
                 .collect();
             for nr in living {

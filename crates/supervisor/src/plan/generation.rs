@@ -16,6 +16,11 @@ pub enum Role {
     Candidate,
     /// Its workers take.
     Serving,
+    /// It served until just now and could again.
+    Held {
+        /// When it leaves.
+        until: Duration,
+    },
     /// Its workers finish what they hold.
     Leaving,
 }
@@ -48,6 +53,11 @@ pub enum Mold {
 pub enum Stage {
     /// The mold has been asked for it.
     Forking,
+    /// It exists and gets ready.
+    Starting {
+        /// Since when.
+        since: Duration,
+    },
     /// It takes requests.
     Living {
         /// Since when.
@@ -62,6 +72,18 @@ pub enum Stage {
     Killed,
 }
 
+/// Whether a worker is to be replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wear {
+    /// No.
+    #[default]
+    Fresh,
+    /// Soon: it will say when it has reached its limit.
+    Nearing,
+    /// As soon as another stands ready.
+    Due,
+}
+
 /// One worker of a generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
@@ -69,6 +91,23 @@ pub struct Worker {
     pub seat: u16,
     /// Where it stands.
     pub stage: Stage,
+    /// Whether it is to be replaced.
+    pub wear: Wear,
+}
+
+impl Worker {
+    /// One the mold has just been asked for.
+    pub fn asked(seat: u16) -> Worker {
+        Worker { seat, stage: Stage::Forking, wear: Wear::Fresh }
+    }
+
+    fn stays(&self) -> bool {
+        matches!(self.stage, Stage::Forking | Stage::Starting { .. } | Stage::Living { .. })
+    }
+
+    fn lives(&self) -> bool {
+        matches!(self.stage, Stage::Living { .. })
+    }
 }
 
 /// One generation.
@@ -86,6 +125,8 @@ pub struct Generation {
     pub worker_backoff: Backoff,
     /// Worker deaths before it served.
     pub stillborn: u32,
+    /// Before this no worker is forked.
+    pub fork_due: Duration,
 }
 
 impl Generation {
@@ -98,20 +139,18 @@ impl Generation {
             mold_backoff: Backoff::new(1),
             worker_backoff: Backoff::new(u32::from(target)),
             stillborn: 0,
+            fork_due: Duration::ZERO,
         }
     }
 
     /// Workers that exist or are asked for, and are not on their way out.
     pub fn staying(&self) -> usize {
-        self.workers
-            .values()
-            .filter(|w| matches!(w.stage, Stage::Forking | Stage::Living { .. }))
-            .count()
+        self.workers.values().filter(|w| w.stays()).count()
     }
 
     /// Workers that take requests.
     pub fn living(&self) -> usize {
-        self.workers.values().filter(|w| matches!(w.stage, Stage::Living { .. })).count()
+        self.workers.values().filter(|w| w.lives()).count()
     }
 
     /// Workers the mold has been asked for.
@@ -119,15 +158,32 @@ impl Generation {
         self.workers.values().filter(|w| w.stage == Stage::Forking).count()
     }
 
+    /// Workers that do not take requests yet.
+    pub fn coming(&self) -> usize {
+        self.staying() - self.living()
+    }
+
+    /// Workers that stay, but are to be replaced.
+    pub fn worn(&self) -> usize {
+        self.workers.values().filter(|w| w.stays() && w.wear != Wear::Fresh).count()
+    }
+
     /// The lowest number no worker has.
     pub fn free_nr(&self) -> u16 {
         (1..).find(|nr| !self.workers.contains_key(nr)).unwrap_or(u16::MAX)
     }
 
-    /// The worker with the highest number that could be told to leave.
-    pub fn last_living(&self) -> Option<u16> {
-        let living = |w: &Worker| matches!(w.stage, Stage::Living { .. });
-        self.workers.iter().rev().find(|(_, w)| living(w)).map(|(nr, _)| *nr)
+    /// The worker to do without: one that is to be replaced anyway, else the one with the highest
+    /// number.
+    pub fn least_needed(&self) -> Option<u16> {
+        let living = self.workers.iter().filter(|(_, w)| w.lives());
+        living.max_by_key(|(nr, w)| (w.wear != Wear::Fresh, **nr)).map(|(nr, _)| *nr)
+    }
+
+    /// A worker that leaves as soon as another stands ready.
+    pub fn due(&self) -> Option<u16> {
+        let due = |w: &Worker| w.lives() && w.wear == Wear::Due;
+        self.workers.iter().find(|(_, w)| due(w)).map(|(nr, _)| *nr)
     }
 
     /// True when nothing of it is left.
@@ -146,6 +202,11 @@ impl Generation {
             Stage::Retiring { kill_at } => Some(kill_at),
             _ => None,
         });
-        mold.into_iter().chain(workers).chain([self.worker_backoff.due()])
+        let held = match self.role {
+            Role::Held { until } => Some(until),
+            _ => None,
+        };
+        let forks = [self.worker_backoff.due(), self.fork_due];
+        mold.into_iter().chain(workers).chain(held).chain(forks)
     }
 }

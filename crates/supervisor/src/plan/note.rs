@@ -14,10 +14,18 @@ impl State {
                 self.note_mold_death(generation, &how, now, actions)
             }
             Event::Forked(generation, nr) => self.note_fork(generation, nr, now, actions),
-            Event::Up(..) | Event::Unfit(..) => {}
-            Event::WorkerDied { generation, nr, served } => {
-                self.note_worker_death(generation, nr, served, now, actions)
+            Event::Up(generation, nr) => self.note_up(generation, nr, now),
+            Event::Unfit(generation, nr, why) => {
+                self.note_unfit(generation, nr, &why, now, actions)
             }
+            Event::WorkerDied { generation, nr, served, failed } => {
+                self.note_worker_death(generation, nr, (served, failed), now, actions)
+            }
+            Event::Worn { generation, nr, at_limit } => {
+                let wear = if at_limit { Wear::Nearing } else { Wear::Due };
+                self.note_wear(generation, nr, wear)
+            }
+            Event::Spent(generation, nr) => self.note_wear(generation, nr, Wear::Due),
             Event::FrontReady if self.front == Front::Starting => {
                 self.front = Front::Ready { since: now }
             }
@@ -27,7 +35,12 @@ impl State {
             Event::Stop => self.note_stop(now, actions),
             Event::StopNow(code) => self.kill_all(code, now, actions),
             Event::Restart => self.note_restart(actions),
-            Event::More | Event::Fewer => self.note_target(event == Event::More, actions),
+            Event::Rollback => self.note_rollback(actions),
+            Event::Recycle => self.note_recycle(actions),
+            Event::SlowStop => self.note_slow_stop(now, actions),
+            Event::More => self.note_target(self.limits.workers.saturating_add(1), actions),
+            Event::Fewer => self.note_target(self.limits.workers - 1, actions),
+            Event::Scale(workers) => self.note_target(workers, actions),
             Event::Tick => {}
         }
     }
@@ -70,9 +83,10 @@ impl State {
         let serving = self.serving;
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.role = Role::Leaving;
-            actions.push(Action::Say(format!(
-                "generation {number} did not boot: {why}; generation {serving} serves on"
-            )));
+            let why =
+                format!("generation {number} did not boot: {why}; generation {serving} serves on");
+            actions.push(Action::Say(why.clone()));
+            actions.push(Action::Settled { generation: number, outcome: Err(why) });
         }
     }
 
@@ -129,7 +143,34 @@ impl State {
             worker.stage = Stage::Killed;
             actions.push(Action::Kill(number, nr));
         } else if worker.stage == Stage::Forking {
+            worker.stage = Stage::Starting { since: now };
+        }
+    }
+
+    fn note_up(&mut self, number: u64, nr: u16, now: Duration) {
+        let generation = self.generations.get_mut(&number);
+        if let Some(worker) = generation.and_then(|g| g.workers.get_mut(&nr))
+            && matches!(worker.stage, Stage::Starting { .. })
+        {
             worker.stage = Stage::Living { since: now };
+        }
+    }
+
+    /// An app whose workers cannot get ready has not booted.
+    fn note_unfit(
+        &mut self,
+        number: u64,
+        nr: u16,
+        why: &str,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
+        let role = self.generations.get(&number).map(|generation| generation.role);
+        if self.serving == 0 || role == Some(Role::Candidate) {
+            self.note_boot_failure(number, why, now, actions);
+        } else {
+            let line = format!("worker {nr} gen {number} did not get ready: {why}");
+            actions.push(Action::Say(line));
         }
     }
 
@@ -137,7 +178,7 @@ impl State {
         &mut self,
         number: u64,
         nr: u16,
-        served: bool,
+        (served, failed): (bool, bool),
         now: Duration,
         actions: &mut Vec<Action>,
     ) {
@@ -145,8 +186,12 @@ impl State {
         let Some(generation) = self.generations.get_mut(&number) else { return };
         let Some(worker) = generation.workers.remove(&nr) else { return };
         self.seats.give_back(worker.seat);
-        let Stage::Living { since } = worker.stage else { return };
+        let (Stage::Living { since } | Stage::Starting { since }) = worker.stage else { return };
         let early = !served && now.saturating_sub(since) < YOUNG;
+        if failed {
+            let due = now + self.limits.err_respawn_interval;
+            generation.fork_due = generation.fork_due.max(due);
+        }
         let waited = generation.worker_backoff.delay();
         generation.worker_backoff.note(now, early);
         let waits = generation.worker_backoff.delay();
@@ -194,15 +239,13 @@ impl State {
         }
     }
 
-    fn note_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    pub(super) fn note_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if !self.is_up() {
             return;
         }
-        for generation in self.generations.values_mut() {
-            if generation.role == Role::Candidate {
-                generation.role = Role::Leaving;
-            }
-        }
+        self.slow_stop = None;
+        self.give_up_candidates("the server is to end", actions);
+        self.release_all();
         self.phase = Phase::Draining { until: now + self.limits.shutdown_timeout };
         match self.front {
             Front::Accepting { .. } => {
@@ -214,35 +257,33 @@ impl State {
     }
 
     fn note_restart(&mut self, actions: &mut Vec<Action>) {
-        if self.phase != Phase::Running {
-            let why = if self.is_up() { "the server is still starting" } else { "it is stopping" };
-            actions.push(Action::Say(format!("restart ignored: {why}")));
+        if self.phase != Phase::Running || self.slow_stop.is_some() {
+            let starting = self.phase == Phase::Starting;
+            let why = if starting { "the server is still starting" } else { "it is stopping" };
+            let why = format!("restart ignored: {why}");
+            actions.push(Action::Say(why.clone()));
+            actions.push(Action::Settled { generation: self.newest, outcome: Err(why) });
             return;
         }
-        for (number, generation) in &mut self.generations {
-            if generation.role == Role::Candidate {
-                generation.role = Role::Leaving;
-                actions.push(Action::Say(format!(
-                    "generation {number} is given up: another restart was asked for"
-                )));
-            }
-        }
+        self.give_up_candidates("another restart was asked for", actions);
+        self.release_all();
         self.newest += 1;
         self.generations.insert(self.newest, Generation::new(self.limits.workers));
         actions.push(Action::Say(format!("generation {} boots", self.newest)));
     }
 
-    fn note_target(&mut self, more: bool, actions: &mut Vec<Action>) {
+    fn note_target(&mut self, wanted: u16, actions: &mut Vec<Action>) {
         if !self.is_up() {
             return;
         }
-        let most = self.limits.seats / self.limits.threads / 2;
-        let target = self.limits.workers;
-        self.limits.workers =
-            if more { (target + 1).min(most.max(1)) } else { (target - 1).max(1) };
-        if self.limits.workers == target {
-            let bound = if more { "no more" } else { "no fewer" };
-            actions.push(Action::Say(format!("{bound} than {target} workers are possible")));
+        let most = (self.limits.seats / self.limits.threads / 2).max(1);
+        self.limits.workers = wanted.clamp(1, most);
+        if self.limits.workers != wanted {
+            let bound = if wanted > most { "no more" } else { "no fewer" };
+            let workers = self.limits.workers;
+            let plural = if workers == 1 { "" } else { "s" };
+            let line = format!("{bound} than {workers} worker{plural} are possible");
+            actions.push(Action::Say(line));
         }
     }
 

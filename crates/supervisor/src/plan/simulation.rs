@@ -124,7 +124,7 @@ fn two_generations_stand_side_by_side_until_the_new_one_is_whole() {
 
 #[test]
 fn workers_that_die_young_are_replaced_ever_more_slowly() {
-    let mut world = World::new(5, 1, 1);
+    let mut world = World::new(6, 1, 1);
     world.turn_for(Duration::from_secs(30));
     let mut births = Vec::new();
     for _ in 0..9 {
@@ -196,9 +196,107 @@ fn a_mold_that_hangs_over_a_fork_does_not_keep_the_server_from_ending() {
     let serving = world.serving;
     // Asked for one more, it answers neither that nor anything else.
     let seat = world.state.seats.take().expect("a seat");
-    let stuck = generation::Worker { seat, stage: Stage::Forking };
+    let stuck = generation::Worker::asked(seat);
     world.state.generations.get_mut(&serving).expect("the generation").workers.insert(99, stuck);
     world.stop(Event::Stop);
     world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
     assert_eq!(world.exited, Some(1));
+}
+
+/// Workers that take requests: ready, told nothing, not spent.
+fn taking(world: &World) -> usize {
+    let serving = world.workers.iter().filter(|((g, _), _)| *g == world.serving);
+    serving.filter(|(_, w)| w.up && !w.retired && !w.spent).count()
+}
+
+#[test]
+fn a_worker_leaves_only_when_its_relief_is_ready() {
+    for seed in 0..100 {
+        let mut world = booted(seed);
+        let target = usize::from(world.state.target());
+        let before: BTreeSet<u64> = world.workers.values().map(|w| w.id).collect();
+        world.tell(Event::Recycle);
+        let mut most = target;
+        while world.workers.values().any(|w| before.contains(&w.id) && !w.retired) {
+            assert!(taking(&world) >= target, "seed {seed}: one has left too early");
+            most = most.max(world.workers.values().filter(|w| !w.retired).count());
+            world.turn_for(Duration::from_millis(1));
+        }
+        assert_eq!(most, target + 1, "seed {seed}: one after the other");
+        world.turn_for(CALM);
+        world.assert_calm(seed);
+    }
+}
+
+#[test]
+fn one_that_nears_its_limit_stays_until_it_has_reached_it() {
+    let mut world = booted(12);
+    let ((generation, nr), id) =
+        world.workers.iter().map(|(key, w)| (*key, w.id)).next().expect("a worker");
+    world.tell(Event::Worn { generation, nr, at_limit: true });
+    world.turn_for(CALM);
+    assert_eq!(world.workers.len(), usize::from(world.state.target()) + 1, "and its relief");
+    assert!(world.workers.values().any(|w| w.id == id && !w.retired));
+    world.later(Duration::ZERO, Fate::Spent(generation, nr, id));
+    world.turn_for(CALM);
+    assert!(world.workers.values().all(|w| w.id != id));
+    world.assert_calm(12);
+}
+
+#[test]
+fn a_held_generation_can_serve_again_until_its_time_is_over() {
+    let mut world = booted(13);
+    let target = usize::from(world.state.target());
+    world.tell(Event::Restart);
+    while world.serving == 1 {
+        world.turn_for(Duration::from_millis(1));
+    }
+    assert_eq!((world.existing(1), world.existing(2)), (target, target));
+    world.tell(Event::Rollback);
+    assert_eq!(world.serving, 1, "one store, and no waiting");
+    world.turn_for(CALM);
+    world.assert_calm(13);
+    world.tell(Event::Rollback);
+    assert_eq!(world.serving, 1, "nobody is held any more");
+
+    world.tell(Event::Restart);
+    world.turn_for(CALM);
+    assert_eq!(world.serving, 3);
+    world.assert_calm(13);
+}
+
+#[test]
+fn in_a_slow_stop_one_worker_leaves_after_the_other() {
+    let mut world = booted(14);
+    let interval = Duration::from_secs(5);
+    world.state.limits.spawn_interval = interval;
+    let target = usize::from(world.state.target());
+    assert!(target > 2, "or the test shows nothing");
+    world.tell(Event::SlowStop);
+    for gone in 1..target {
+        assert_eq!(taking(&world), target - gone, "{gone} have been told");
+        assert!(world.exited.is_none());
+        world.turn_for(interval);
+    }
+    world.stopping = true;
+    world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
+    assert_eq!(world.exited, Some(0));
+}
+
+#[test]
+fn forks_keep_their_interval() {
+    let mut world = booted(15);
+    let interval = Duration::from_secs(5);
+    world.state.limits.spawn_interval = interval;
+    world.tell(Event::Restart);
+    let mut births = BTreeSet::new();
+    while world.serving == 1 {
+        let born = world.workers.iter().filter(|((g, _), w)| *g == 2 && w.exists);
+        births.extend(born.map(|(_, w)| w.born));
+        world.turn_for(Duration::from_millis(10));
+    }
+    let births: Vec<Duration> = births.into_iter().collect();
+    assert_eq!(births.len(), usize::from(world.state.target()));
+    let close = interval - Duration::from_millis(20);
+    assert!(births.windows(2).all(|two| two[1] - two[0] >= close), "{births:?}");
 }

@@ -34,7 +34,10 @@ impl Supervisor {
                 let board = self.segment.board();
                 board.header.serving.store(generation, Release);
                 board.ring_all();
+                self.tell_mold(generation, &ToMold::Serve, &[]);
             }
+            // Whoever has asked was told so by the lines in the log.
+            Action::Settled { .. } => {}
             Action::Announce => self.announce(),
             Action::Say(line) => say(&line),
             Action::Exit(_) => {}

@@ -44,10 +44,11 @@ impl Supervisor {
                 SIGTERM => self.stop("TERM", false),
                 SIGINT => self.stop("INT", true),
                 SIGQUIT => Event::StopNow(QUIT),
-                // What HUP means will be an option (hup_action); today both boot a new generation.
-                SIGHUP | SIGUSR2 => Event::Restart,
+                SIGHUP => self.hup(),
+                SIGUSR2 => Event::Restart,
                 SIGTTIN => Event::More,
                 SIGTTOU => Event::Fewer,
+                SIGUSR1 if !self.settings.spawn_interval.is_zero() => Event::SlowStop,
                 SIGUSR1 => {
                     self.reopen_logs();
                     continue;
@@ -55,6 +56,16 @@ impl Supervisor {
                 _ => continue,
             };
             self.pending.push_back(event);
+        }
+    }
+
+    /// Under start_server HUP means that another server has taken over.
+    fn hup(&mut self) -> Event {
+        match self.settings.hup_action.as_deref() {
+            Some("exit") => self.stop("HUP", false),
+            Some("recycle") => Event::Recycle,
+            None if std::env::var_os("SERVER_STARTER_PORT").is_some() => self.stop("HUP", false),
+            _ => Event::Restart,
         }
     }
 
@@ -196,6 +207,8 @@ impl Supervisor {
         let seats = worker.seat..worker.seat + threads;
         let served =
             seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
+        let failed =
+            seats.clone().all(|seat| board.seats[usize::from(seat)].retire.load(Relaxed) == 0);
         let settled = board.settle_seats(worker.seat, threads, self.settings.retry_idempotent);
         for (index, bell) in self.bells.iter().enumerate() {
             if settled.ring_fronts >> index & 1 == 1 {
@@ -210,7 +223,7 @@ impl Supervisor {
                 worker.pid, settled.lost, settled.returned
             ));
         }
-        self.pending.push_back(Event::WorkerDied { generation, nr, served });
+        self.pending.push_back(Event::WorkerDied { generation, nr, served, failed });
     }
 }
 

@@ -1,5 +1,7 @@
 //! A world of simulated processes around a plan.
 
+mod chaos;
+
 use super::super::*;
 use std::collections::BinaryHeap;
 
@@ -38,6 +40,9 @@ pub(super) enum Fate {
     MoldFails(u64, u64),
     MoldDies(u64, u64),
     Forked(u64, u16, u64),
+    Up(u64, u16, u64),
+    Unfit(u64, u16, u64),
+    Spent(u64, u16, u64),
     WorkerDies(u64, u16, u64),
     FrontReady(u64),
     FrontDrained(u64),
@@ -51,6 +56,10 @@ pub(super) struct SimWorker {
     /// The mold that was asked for it.
     pub(super) mold: u64,
     pub(super) exists: bool,
+    /// Takes requests, unless it is spent.
+    pub(super) up: bool,
+    pub(super) spent: bool,
+    pub(super) retired: bool,
     pub(super) born: Duration,
 }
 
@@ -76,7 +85,16 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, workers: u16, threads: u16) -> World {
-        let limits = Limits { workers, threads, seats: SEATS, shutdown_timeout: TIMEOUT };
+        let seconds = |below: u64| Duration::from_secs(seed % below);
+        let limits = Limits {
+            workers,
+            threads,
+            seats: SEATS,
+            shutdown_timeout: TIMEOUT,
+            spawn_interval: Duration::ZERO,
+            err_respawn_interval: seconds(3) / 2,
+            rollback_window: seconds(2) * 20,
+        };
         let mut world = World {
             luck: Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             state: State::new(limits),
@@ -153,7 +171,9 @@ impl World {
             }
             Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
             Action::Retire(generation, nr) => {
-                let id = self.workers[&(generation, nr)].id;
+                let worker = self.workers.get_mut(&(generation, nr)).expect("a worker to retire");
+                worker.retired = true;
+                let id = worker.id;
                 // Some sit in an endless request.
                 if self.luck.chance(85) {
                     let after = self.luck.millis(0, 3000);
@@ -165,11 +185,11 @@ impl World {
                 self.later(Duration::from_millis(1), Fate::WorkerDies(generation, nr, id));
             }
             Action::Serve(generation) => {
-                assert!(self.workers.iter().any(|((g, _), w)| *g == generation && w.exists));
-                assert!(generation > self.serving);
+                assert!(self.workers.iter().any(|((g, _), w)| *g == generation && w.up));
+                assert_ne!(generation, self.serving);
                 self.serving = generation;
             }
-            Action::Announce | Action::Say(_) => {}
+            Action::Announce | Action::Say(_) | Action::Settled { .. } => {}
             Action::Exit(code) => self.exited = Some(code),
         }
     }
@@ -226,12 +246,27 @@ impl World {
         }
         assert!(!self.workers.contains_key(&(generation, nr)), "a number twice");
         let id = self.id();
-        let worker = SimWorker { id, seat, mold, exists: false, born: self.now };
+        let worker = SimWorker {
+            id,
+            seat,
+            mold,
+            exists: false,
+            up: false,
+            spent: false,
+            retired: false,
+            born: self.now,
+        };
         self.workers.insert((generation, nr), worker);
-        let staying = self.state.generations[&generation].staying();
-        assert!(staying <= usize::from(self.state.target()), "more workers than wanted");
+        let found = &self.state.generations[&generation];
+        let most = usize::from(self.state.target()) + found.worn();
+        assert!(found.staying() <= most, "more workers than wanted");
         let after = self.luck.millis(1, 20);
         self.later(after, Fate::Forked(generation, nr, id));
+    }
+
+    /// The worker, if it exists and is still the one that was meant.
+    fn worker(&mut self, generation: u64, nr: u16, id: u64) -> Option<&mut SimWorker> {
+        self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id && w.exists)
     }
 
     fn happen(&mut self, fate: Fate) {
@@ -258,15 +293,39 @@ impl World {
                     if self.chaos && self.luck.chance(10) {
                         self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
                     }
+                    let after = self.luck.millis(0, 20);
+                    let unfit = self.chaos && self.luck.chance(10);
+                    let fate = if unfit { Fate::Unfit } else { Fate::Up };
+                    self.later(after, fate(generation, nr, id));
                     self.tell(Event::Forked(generation, nr));
+                }
+            }
+            Fate::Up(generation, nr, id) => {
+                if let Some(worker) = self.worker(generation, nr, id) {
+                    worker.up = true;
+                    self.tell(Event::Up(generation, nr));
+                }
+            }
+            Fate::Unfit(generation, nr, id) => {
+                if self.worker(generation, nr, id).is_some() {
+                    self.later(Duration::from_millis(1), Fate::WorkerDies(generation, nr, id));
+                    self.tell(Event::Unfit(generation, nr, "no database".into()));
+                }
+            }
+            Fate::Spent(generation, nr, id) => {
+                if let Some(worker) = self.worker(generation, nr, id) {
+                    worker.spent = true;
+                    self.tell(Event::Spent(generation, nr));
                 }
             }
             Fate::WorkerDies(generation, nr, id) => {
                 let worker = self.workers.get(&(generation, nr));
                 if let Some(worker) = worker.filter(|w| w.id == id && w.exists) {
+                    let retired = worker.retired;
                     let served = self.now - worker.born > Duration::from_millis(50);
+                    let failed = !retired;
                     self.workers.remove(&(generation, nr));
-                    self.tell(Event::WorkerDied { generation, nr, served });
+                    self.tell(Event::WorkerDied { generation, nr, served, failed });
                 }
             }
             Fate::FrontReady(id) if self.front == Some(id) => self.tell(Event::FrontReady),
@@ -282,64 +341,6 @@ impl World {
             Fate::FrontReady(_) | Fate::FrontDrained(_) | Fate::FrontDies(_) => {}
             Fate::Chaos => self.strike(),
         }
-    }
-
-    fn mold_dies(&mut self, generation: u64, id: u64) {
-        let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
-        if found != id {
-            return;
-        }
-        self.molds.remove(&generation);
-        if !ready {
-            let entry = self.failed_boots.entry(generation).or_insert((0, self.now));
-            *entry = (entry.0 + 1, self.now);
-        }
-        // Those it was forking never come to be.
-        self.workers.retain(|_, worker| worker.exists || worker.mold != id);
-        self.tell(Event::MoldDied(generation, "signal 9".into()));
-    }
-
-    /// One blow, and perhaps a storm of them.
-    fn strike(&mut self) {
-        if !self.chaos || self.exited.is_some() {
-            return;
-        }
-        let blows = if self.luck.chance(5) { 30 } else { 1 };
-        for _ in 0..blows {
-            let kind = self.luck.below(12);
-            match kind {
-                0..=5 => {
-                    let living: Vec<_> = self
-                        .workers
-                        .iter()
-                        .filter(|(_, w)| w.exists)
-                        .map(|(k, w)| (*k, w.id))
-                        .collect();
-                    if !living.is_empty() {
-                        let ((generation, nr), id) =
-                            living[self.luck.below(living.len() as u64) as usize];
-                        self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
-                    }
-                }
-                6 | 7 => {
-                    let molds: Vec<_> = self.molds.iter().map(|(g, (id, _))| (*g, *id)).collect();
-                    if !molds.is_empty() {
-                        let (generation, id) = molds[self.luck.below(molds.len() as u64) as usize];
-                        self.later(Duration::ZERO, Fate::MoldDies(generation, id));
-                    }
-                }
-                8 => {
-                    if let Some(id) = self.front {
-                        self.later(Duration::ZERO, Fate::FrontDies(id));
-                    }
-                }
-                9 => self.tell(Event::Restart),
-                10 => self.tell(Event::More),
-                _ => self.tell(Event::Fewer),
-            }
-        }
-        let after = self.luck.millis(1, 3000);
-        self.later(after, Fate::Chaos);
     }
 
     /// Lets the world turn until `end`, as the supervisor's loop would see it.

@@ -1,0 +1,69 @@
+//! Replacing workers while they serve: the relief stands ready before anyone leaves.
+
+use super::*;
+
+impl Generation {
+    /// Whether another worker is to be forked now: up to the target, and one for each that is to be
+    /// replaced, of those only a few at a time.
+    pub(super) fn wants_fork(&self, target: usize, now: Duration) -> bool {
+        let staying = self.staying();
+        let wanted = staying < target
+            || (staying < target + self.worn() && self.coming() < reliefs_at_once(target));
+        wanted
+            && matches!(self.mold, Mold::Ready { .. })
+            && self.forking() < FORKS_AHEAD
+            && now >= self.worker_backoff.due()
+            && now >= self.fork_due
+    }
+}
+
+/// Reliefs that get ready at the same time: getting ready costs what serving needs.
+fn reliefs_at_once(target: usize) -> usize {
+    (target / 4).max(1)
+}
+
+impl State {
+    /// Only workers of the generation that serves are replaced; the others leave anyway.
+    pub(super) fn note_wear(&mut self, number: u64, nr: u16, wear: Wear) {
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        if let Some(worker) = generation.workers.get_mut(&nr) {
+            worker.wear = match (worker.wear, wear) {
+                (Wear::Due, _) => Wear::Due,
+                (_, wear) => wear,
+            };
+        }
+    }
+
+    pub(super) fn note_recycle(&mut self, actions: &mut Vec<Action>) {
+        let Some(generation) = self.generations.get_mut(&self.serving) else { return };
+        for worker in generation.workers.values_mut() {
+            worker.wear = Wear::Due;
+        }
+        actions.push(Action::Say("all workers are replaced, one after the other".into()));
+    }
+
+    /// The last worker does not leave by itself: the front drains, as in any other stop.
+    pub(super) fn note_slow_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if self.is_up() && self.slow_stop.is_none() {
+            self.slow_stop = Some(now);
+            self.give_up_candidates("the server is to end", actions);
+            actions.push(Action::Say(format!(
+                "workers leave one after the other, {} s apart, then the server ends",
+                self.limits.spawn_interval.as_secs_f64()
+            )));
+        }
+    }
+
+    pub(super) fn stop_slowly(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if self.slow_stop.is_none_or(|due| now < due) || !self.is_up() {
+            return;
+        }
+        if self.limits.workers > 1 && !self.limits.spawn_interval.is_zero() {
+            self.limits.workers -= 1;
+            self.slow_stop = Some(now + self.limits.spawn_interval);
+        } else {
+            self.slow_stop = None;
+            self.note_stop(now, actions);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What may go wrong, and what people may do at any time.
+
+use super::*;
+
+impl World {
+    pub(super) fn mold_dies(&mut self, generation: u64, id: u64) {
+        let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
+        if found != id {
+            return;
+        }
+        self.molds.remove(&generation);
+        if !ready {
+            let entry = self.failed_boots.entry(generation).or_insert((0, self.now));
+            *entry = (entry.0 + 1, self.now);
+        }
+        // Those it was forking never come to be.
+        self.workers.retain(|_, worker| worker.exists || worker.mold != id);
+        self.tell(Event::MoldDied(generation, "signal 9".into()));
+    }
+
+    /// One blow, and perhaps a storm of them.
+    pub(super) fn strike(&mut self) {
+        if !self.chaos || self.exited.is_some() {
+            return;
+        }
+        let blows = if self.luck.chance(5) { 30 } else { 1 };
+        for _ in 0..blows {
+            let kind = self.luck.below(18);
+            match kind {
+                0..=5 => {
+                    let living: Vec<_> = self
+                        .workers
+                        .iter()
+                        .filter(|(_, w)| w.exists)
+                        .map(|(k, w)| (*k, w.id))
+                        .collect();
+                    if !living.is_empty() {
+                        let ((generation, nr), id) =
+                            living[self.luck.below(living.len() as u64) as usize];
+                        self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+                    }
+                }
+                6 | 7 => {
+                    let molds: Vec<_> = self.molds.iter().map(|(g, (id, _))| (*g, *id)).collect();
+                    if !molds.is_empty() {
+                        let (generation, id) = molds[self.luck.below(molds.len() as u64) as usize];
+                        self.later(Duration::ZERO, Fate::MoldDies(generation, id));
+                    }
+                }
+                8 => {
+                    if let Some(id) = self.front {
+                        self.later(Duration::ZERO, Fate::FrontDies(id));
+                    }
+                }
+                9 => self.tell(Event::Restart),
+                10 => self.tell(Event::More),
+                11 => self.tell(Event::Fewer),
+                12 => self.tell(Event::Rollback),
+                13 => self.tell(Event::Recycle),
+                14 => {
+                    let workers = self.luck.below(7) as u16;
+                    self.tell(Event::Scale(workers));
+                }
+                _ => self.wear(),
+            }
+        }
+        let after = self.luck.millis(1, 3000);
+        self.later(after, Fate::Chaos);
+    }
+
+    /// A worker has had enough memory, or nears its limit of requests.
+    fn wear(&mut self) {
+        let living: Vec<_> =
+            self.workers.iter().filter(|(_, w)| w.up).map(|(key, w)| (*key, w.id)).collect();
+        if living.is_empty() {
+            return;
+        }
+        let ((generation, nr), id) = living[self.luck.below(living.len() as u64) as usize];
+        let at_limit = self.luck.chance(50);
+        if at_limit {
+            let after = self.luck.millis(0, 2000);
+            self.later(after, Fate::Spent(generation, nr, id));
+        }
+        self.tell(Event::Worn { generation, nr, at_limit });
+    }
+}
