@@ -167,7 +167,7 @@ module RealApps
       assert_match(/been here 1 time/, get("/").body)
       @server.signal("HUP")
       @server.workers(2, generation: 2)
-      Helper.wait_until("generation 1 is gone") { @server.find("mold").map(&:generation) == [2] }
+      wait_for_log("generation 2 serves")
       assert_match(/been here 1 time/, get("/").body)
       assert_equal @server.pid, File.read(pid_file).to_i
       @server.signal("TERM")

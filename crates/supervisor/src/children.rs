@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal, wait};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// The front.
 pub struct Front {
@@ -38,6 +39,12 @@ pub struct Worker {
     pub pidfd: OwnedFd,
     /// Its first seat.
     pub seat: u16,
+    /// Since when it exists.
+    pub born: Instant,
+    /// How long it may live; none: as long as it likes.
+    pub lives: Option<Duration>,
+    /// It is to be replaced, and the log says so.
+    pub is_worn: bool,
 }
 
 /// All of them.

@@ -69,6 +69,7 @@ pub enum Event {
     /// Boot a new generation beside the present one and switch to it.
     Restart,
     /// Switch back to the generation that served before.
+    #[allow(dead_code)]
     Rollback,
     /// Replace all workers, without loading the app again.
     Recycle,
@@ -79,6 +80,7 @@ pub enum Event {
     /// One worker less.
     Fewer,
     /// So many workers.
+    #[allow(dead_code)]
     Scale(u16),
     /// Time has passed.
     Tick,

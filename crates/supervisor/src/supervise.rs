@@ -5,6 +5,7 @@ mod act;
 #[allow(dead_code)] // Until its readers are here.
 mod current;
 mod hear;
+mod wear;
 
 use crate::answer::say;
 use crate::children::{Children, Mold, Token};
@@ -23,6 +24,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use wear::Watch;
 use wire::Segment;
 
 /// How often a dead worker's traces in the queue are looked after while there are any.
@@ -54,6 +56,7 @@ struct Supervisor {
     /// Events that acting has caused.
     pending: VecDeque<Event>,
     pruning: bool,
+    watch: Watch,
     stops: u32,
     /// None: standard error is the log.
     error_log: Option<ErrorLog>,
@@ -142,6 +145,7 @@ impl Supervisor {
             began,
             pending: VecDeque::new(),
             pruning: false,
+            watch: Watch::new(&settings.recycling, began),
             stops: 0,
             error_log: None,
             settings,
@@ -166,6 +170,7 @@ impl Supervisor {
             if self.pruning {
                 self.pruning = !self.segment.board().prune_returned();
             }
+            self.look_at_wear();
             self.pending.push_back(Event::Tick);
         }
     }
@@ -182,7 +187,7 @@ impl Supervisor {
         let now = self.began.elapsed();
         let due = self.state.deadline(now).map(|at| at - now);
         let prune = self.pruning.then_some(PRUNE_EVERY);
-        let timeout = due.into_iter().chain(prune).min();
+        let timeout = due.into_iter().chain(prune).chain(self.watch.due_in()).min();
         // A nanosecond more, lest the poll ends just before what it waits for is due.
         let timeout = timeout.map(|t| Timespec {
             tv_sec: t.as_secs() as i64,

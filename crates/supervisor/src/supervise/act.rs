@@ -154,15 +154,17 @@ impl Supervisor {
     fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
         let board = self.segment.board();
         let end = seat + self.settings.threads;
+        let limit = self.settings.recycling.draw_limit();
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {
             seat.retire.store(0, Relaxed);
             seat.served.store(0, Relaxed);
             for word in [&seat.collecting, &seat.wear, &seat.alarm] {
                 word.store(0, Relaxed);
             }
-            for word in [&seat.limit, &seat.deadline_ns, &seat.soft_ns] {
+            for word in [&seat.deadline_ns, &seat.soft_ns] {
                 word.store(0, Relaxed);
             }
+            seat.limit.store(limit, Relaxed);
             seat.worker.store(nr.into(), Relaxed);
         }
         board.bells.seats_used.fetch_max(u32::from(end), Release);

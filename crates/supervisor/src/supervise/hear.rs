@@ -76,11 +76,6 @@ impl Supervisor {
         say("USR1: logs are opened again");
     }
 
-    /// A worker has written something into one of its seats that is for the supervisor.
-    fn hear_seats(&mut self) {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-    }
-
     /// The first TERM or INT is gentle. An INT after that comes from somebody at a terminal who
     /// does not want to wait.
     fn stop(&mut self, name: &str, impatient: bool) -> Event {
@@ -176,7 +171,10 @@ impl Supervisor {
                     say(&format!("generation {generation} forked a worker {nr} nobody asked for"));
                     return;
                 };
-                self.children.workers.insert((generation, nr), Worker { pid, pidfd, seat });
+                let lives = self.settings.recycling.draw_age();
+                let worker =
+                    Worker { pid, pidfd, seat, born: Instant::now(), lives, is_worn: false };
+                self.children.workers.insert((generation, nr), worker);
                 self.pending.push_back(Event::Forked(generation, nr));
             }
             FromMold::Up { nr } => self.pending.push_back(Event::Up(generation, nr)),

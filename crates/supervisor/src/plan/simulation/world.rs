@@ -285,21 +285,7 @@ impl World {
                 }
             }
             Fate::MoldDies(generation, id) => self.mold_dies(generation, id),
-            Fate::Forked(generation, nr, id) => {
-                let worker = self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id);
-                if let Some(worker) = worker {
-                    worker.exists = true;
-                    worker.born = self.now;
-                    if self.chaos && self.luck.chance(10) {
-                        self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
-                    }
-                    let after = self.luck.millis(0, 20);
-                    let unfit = self.chaos && self.luck.chance(10);
-                    let fate = if unfit { Fate::Unfit } else { Fate::Up };
-                    self.later(after, fate(generation, nr, id));
-                    self.tell(Event::Forked(generation, nr));
-                }
-            }
+            Fate::Forked(generation, nr, id) => self.is_forked(generation, nr, id),
             Fate::Up(generation, nr, id) => {
                 if let Some(worker) = self.worker(generation, nr, id) {
                     worker.up = true;
@@ -321,9 +307,8 @@ impl World {
             Fate::WorkerDies(generation, nr, id) => {
                 let worker = self.workers.get(&(generation, nr));
                 if let Some(worker) = worker.filter(|w| w.id == id && w.exists) {
-                    let retired = worker.retired;
+                    let failed = !worker.retired;
                     let served = self.now - worker.born > Duration::from_millis(50);
-                    let failed = !retired;
                     self.workers.remove(&(generation, nr));
                     self.tell(Event::WorkerDied { generation, nr, served, failed });
                 }
@@ -340,6 +325,22 @@ impl World {
             }
             Fate::FrontReady(_) | Fate::FrontDrained(_) | Fate::FrontDies(_) => {}
             Fate::Chaos => self.strike(),
+        }
+    }
+
+    fn is_forked(&mut self, generation: u64, nr: u16, id: u64) {
+        let worker = self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id);
+        if let Some(worker) = worker {
+            worker.exists = true;
+            worker.born = self.now;
+            if self.chaos && self.luck.chance(10) {
+                self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+            }
+            let after = self.luck.millis(0, 20);
+            let unfit = self.chaos && self.luck.chance(10);
+            let fate = if unfit { Fate::Unfit } else { Fate::Up };
+            self.later(after, fate(generation, nr, id));
+            self.tell(Event::Forked(generation, nr));
         }
     }
 
