@@ -1,11 +1,12 @@
 //! Step 1: connections in, each to the front thread with the fewest.
 
-use crate::drain::{Counted, Drain};
+use crate::drain::{self, Counted, Drain};
 use crate::io::Socket;
 use crate::limits::OfListener;
 use crate::peer::{Home, Peer};
 use crate::refuse::{Seldom, log};
-use crate::{Listener, connection, table};
+use crate::table::{self, Table};
+use crate::{Listener, connection};
 use std::io;
 use std::net::TcpStream as StdTcp;
 use std::os::unix::net::UnixStream as StdUnix;
@@ -17,6 +18,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Pause after an accept that failed for want of resources (file descriptors, memory).
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(20);
+/// Pause of a front that gives way and has more requests than workers.
+const BEHIND_PAUSE: Duration = Duration::from_millis(2);
 
 /// An accepted connection on its way to another thread.
 pub struct Given {
@@ -118,6 +121,9 @@ pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
     let begins = drain.begins();
     tokio::pin!(begins);
     loop {
+        while drain::is_giving_way() && !drain.is_draining() && table::with(Table::is_behind) {
+            tokio::time::sleep(BEHIND_PAUSE).await;
+        }
         tokio::select! {
             biased;
             arrived = door.accept() => match arrived {

@@ -2,7 +2,7 @@
 
 use crate::accept::{self, Hands};
 use crate::access_log;
-use crate::drain::Drain;
+use crate::drain::{self, Drain};
 use crate::{Listener, refuse};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -37,6 +37,7 @@ pub async fn run(
                 }
             }
             Some("drain") => break,
+            Some("yield") => drain::give_way(),
             Some("reopen") => access_log::reopen(),
             Some(other) => refuse::log(&format!("unknown order from the supervisor: {other:?}")),
             None => return Err(io::Error::other("the supervisor is gone")),

@@ -5,6 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+/// Another server is to get the clients, little by little.
+static YIELDING: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is accepted while requests wait, and each connection ends with its present
+/// request: what this server has too few workers for goes to the other that shares its listeners.
+pub fn give_way() {
+    YIELDING.store(true, Release);
+}
+
+/// True once `give_way` was called.
+pub fn is_giving_way() -> bool {
+    YIELDING.load(Relaxed)
+}
+
 /// Whether the front drains, and how many connections are left. Shared by all its threads.
 pub struct Drain {
     draining: AtomicBool,

@@ -4,6 +4,7 @@
 use crate::access_log::{self, Entry};
 use crate::admit;
 use crate::body::{self, Payload, Stop};
+use crate::drain;
 use crate::limits;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
@@ -14,6 +15,7 @@ use crate::table;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,7 +68,7 @@ pub fn serve(
     peer.link.head_is_whole(!request.body().is_end_stream());
     let mut entry = access_log::begin(&mut request, &peer);
     async move {
-        let response = match answer(request, &peer, number).await {
+        let mut response = match answer(request, &peer, number).await {
             Ok(response) => response,
             Err(Stop::Refused(refusal)) => {
                 if refusal.closes() {
@@ -82,6 +84,9 @@ pub fn serve(
                 return std::future::pending().await;
             }
         };
+        if drain::is_giving_way() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         peer.link.reply_begins();
         entry.iter_mut().for_each(|entry| entry.answers(&response));
         Ok(response.map(|body| Outgoing { body, peer, entry }))

@@ -114,6 +114,11 @@ impl Table {
         self.segment.board()
     }
 
+    /// Whether requests wait for a worker.
+    pub fn is_behind(&self) -> bool {
+        self.board().first_waiting().is_some()
+    }
+
     /// The thread's number.
     pub fn front(&self) -> usize {
         self.front

@@ -93,6 +93,8 @@ pub enum Action {
     StartFront,
     /// Tell the front to accept.
     Accept,
+    /// Tell the front that it will have ever fewer workers.
+    Yield,
     /// Close the listeners and tell the front to drain.
     Drain,
     /// Kill the front.

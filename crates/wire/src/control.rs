@@ -96,6 +96,8 @@ pub enum FromFront {
 pub enum ToFront {
     /// Start accepting: the first worker exists.
     Accept,
+    /// Leave connections to the other server that shares the listeners, as far as workers lack.
+    Yield,
     /// Accept what the backlog holds, close the listeners, finish what runs and waits.
     Drain,
     /// Open the access log's file again: it has been renamed.
@@ -217,6 +219,7 @@ impl ToFront {
     pub fn parse(packet: &[u8]) -> Result<ToFront, Unknown> {
         match text(packet)? {
             "accept" => Ok(ToFront::Accept),
+            "yield" => Ok(ToFront::Yield),
             "drain" => Ok(ToFront::Drain),
             "reopen" => Ok(ToFront::Reopen),
             other => Err(Unknown(other.into())),
@@ -228,6 +231,7 @@ impl fmt::Display for ToFront {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             ToFront::Accept => "accept",
+            ToFront::Yield => "yield",
             ToFront::Drain => "drain",
             ToFront::Reopen => "reopen",
         })
@@ -264,7 +268,7 @@ mod tests {
         for message in [FromFront::Ready, FromFront::Drained] {
             assert_eq!(FromFront::parse(message.to_string().as_bytes()), Ok(message));
         }
-        for message in [ToFront::Accept, ToFront::Drain, ToFront::Reopen] {
+        for message in [ToFront::Accept, ToFront::Yield, ToFront::Drain, ToFront::Reopen] {
             assert_eq!(ToFront::parse(message.to_string().as_bytes()), Ok(message));
         }
     }

@@ -133,6 +133,9 @@ impl State {
         }
         self.front = Front::Accepting { since };
         actions.push(Action::Accept);
+        if self.slow_stop.is_some() {
+            actions.push(Action::Yield);
+        }
         if self.phase == Phase::Starting {
             self.phase = Phase::Running;
             actions.push(Action::Announce);

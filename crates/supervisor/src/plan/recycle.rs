@@ -46,6 +46,9 @@ impl State {
     pub(super) fn note_slow_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if self.is_up() && self.slow_stop.is_none() {
             self.slow_stop = Some(now);
+            if matches!(self.front, Front::Accepting { .. }) {
+                actions.push(Action::Yield);
+            }
             self.give_up_candidates("the server is to end", actions);
             actions.push(Action::Say(format!(
                 "workers leave one after the other, {} s apart, then the server ends",

@@ -13,6 +13,7 @@ impl Supervisor {
         match action {
             Action::StartFront => self.start_front(),
             Action::Accept => self.tell_front(ToFront::Accept),
+            Action::Yield => self.tell_front(ToFront::Yield),
             Action::Drain => {
                 // Ours would keep the kernel queueing connections that nobody accepts.
                 self.listeners.clear();

@@ -189,7 +189,7 @@ impl World {
                 assert_ne!(generation, self.serving);
                 self.serving = generation;
             }
-            Action::Announce | Action::Say(_) | Action::Settled { .. } => {}
+            Action::Yield | Action::Announce | Action::Say(_) | Action::Settled { .. } => {}
             Action::Exit(code) => self.exited = Some(code),
         }
     }
