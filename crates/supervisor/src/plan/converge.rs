@@ -72,7 +72,8 @@ impl State {
     fn converge_mold(&mut self, number: u64, now: Duration, actions: &mut Vec<Action>) {
         let up = self.is_up();
         let Some(generation) = self.generations.get_mut(&number) else { return };
-        let wanted = up && generation.role != Role::Leaving;
+        // One that is held is not loaded again: the code on disk is no longer its own.
+        let wanted = up && matches!(generation.role, Role::Candidate | Role::Serving);
         if wanted && generation.mold == Mold::Absent && now >= generation.mold_backoff.due() {
             generation.mold = Mold::Booting;
             actions.push(Action::StartMold(number));
