@@ -14,6 +14,7 @@ use rustix::net::{
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use wire::now_ns;
 
 /// A request without an answer after this long hangs, ns.
@@ -57,13 +58,26 @@ impl Load {
     }
 
     /// Sends all of them, ordered by `due`, and waits for the end of each.
-    pub fn run(mut self, requests: &mut [Request]) -> io::Result<Idle> {
+    pub fn run(self, requests: &mut [Request]) -> io::Result<Idle> {
+        self.run_until(requests, &AtomicBool::new(false)).map(|(_, idle)| idle)
+    }
+
+    /// The same, but sends no more once it is `over`; how many were sent.
+    pub fn run_until(
+        mut self,
+        requests: &mut [Request],
+        over: &AtomicBool,
+    ) -> io::Result<(usize, Idle)> {
         let (mut next, mut swept) = (0, 0);
         let mut events = Vec::with_capacity(512);
         let mut input = vec![0; 64 * 1024];
-        while next < requests.len() || self.under_way > 0 {
+        let mut last = requests.len();
+        while next < last || self.under_way > 0 {
             let now = now_ns();
-            while next < requests.len() && requests[next].due <= now {
+            if over.load(Relaxed) {
+                last = next;
+            }
+            while next < last && requests[next].due <= now {
                 self.start(requests, next);
                 next += 1;
             }
@@ -71,7 +85,7 @@ impl Load {
                 self.sweep(requests, now);
                 swept = now;
             }
-            let due = requests.get(next).map_or(u64::MAX, |request| request.due);
+            let due = requests[..last].get(next).map_or(u64::MAX, |request| request.due);
             let nanos = due.min(swept + SWEEP).saturating_sub(now_ns());
             let timeout = Timespec {
                 tv_sec: (nanos / 1_000_000_000) as i64,
@@ -87,7 +101,7 @@ impl Load {
                 self.advance(requests, data.u64() as usize, flags, &mut input);
             }
         }
-        Ok(self.idle)
+        Ok((next, self.idle))
     }
 
     fn open(&mut self) -> Result<usize, Errno> {
@@ -114,7 +128,8 @@ impl Load {
     fn start(&mut self, requests: &mut [Request], index: usize) {
         let request = &mut requests[index];
         (request.sent, request.beside) = (now_ns(), self.under_way);
-        let place = match self.free.pop().map_or_else(|| self.open(), Ok) {
+        let kept = if request.fresh { None } else { self.free.pop() };
+        let place = match kept.map_or_else(|| self.open(), Ok) {
             Ok(place) => place,
             Err(_) => {
                 request.connected = request.sent;
@@ -195,7 +210,8 @@ impl Load {
         let now = now_ns();
         let request = conn.request.take();
         // An answer to half a request leaves a connection that is of no use.
-        let keep = matches!(outcome, Outcome::Answer(_)) && conn.output.is_empty();
+        let fresh = request.is_some_and(|index| requests[index].fresh);
+        let keep = matches!(outcome, Outcome::Answer(_)) && conn.output.is_empty() && !fresh;
         match request {
             Some(index) => {
                 // A long body is asked about room when it is whole, which is long after its head.

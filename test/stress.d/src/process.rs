@@ -42,6 +42,20 @@ pub fn children(pid: i32) -> Vec<i32> {
     tasks(pid).into_iter().flat_map(of_task).collect()
 }
 
+/// Its children and theirs, and so on; zombies included.
+pub fn below(pid: i32) -> Vec<i32> {
+    let children = children(pid);
+    let further: Vec<i32> = children.iter().flat_map(|child| below(*child)).collect();
+    children.into_iter().chain(further).collect()
+}
+
+/// Resident memory that it shares with nobody's files and segments, KiB.
+pub fn own_kib(pid: i32) -> i64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}
+
 /// What `ps` shows as its command.
 pub fn title(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,6 +1,11 @@
 //! What is asked of the server, and what became of it.
 
 use crate::random::Random;
+use crate::server::Shape;
+use wire::now_ns;
+
+/// Part of the workers' time that the app's sleeps take.
+const USED: f64 = 0.4;
 
 /// Which reply the app is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +18,15 @@ pub enum Kind {
     Large,
     /// A request body that the app compares.
     Post,
+}
+
+/// So many at the rate of a shape, numbered from `first` and due from now on.
+pub fn draw(random: &mut Random, shape: Shape, first: u64, count: u64) -> Vec<Request> {
+    let Shape { rate, workers, threads, .. } = shape;
+    let begin = now_ns() + 10_000_000;
+    let mean = USED * 1e6 * (workers * threads) as f64 / rate as f64;
+    let due = |index| begin + index * 1_000_000_000 / rate;
+    (0..count).map(|index| Request::draw(random, first + index, due(index), mean)).collect()
 }
 
 /// How a request ended.
@@ -48,6 +62,8 @@ pub struct Request {
     pub length: usize,
     /// How long this client waits before it goes away, ns.
     pub patience: Option<u64>,
+    /// Whether it has a connection of its own, which it ends.
+    pub fresh: bool,
     /// When its connection was begun to be made, ns.
     pub connected: u64,
     /// When it was sent, ns.
@@ -72,6 +88,7 @@ impl Request {
             micros,
             length: 40,
             patience: None,
+            fresh: false,
             connected: 0,
             sent: 0,
             beside: 0,
@@ -120,6 +137,9 @@ impl Request {
                 .into_bytes();
         if let Some(body) = &body {
             bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        }
+        if self.fresh {
+            bytes.extend_from_slice(b"Connection: close\r\n");
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&body.unwrap_or_default());

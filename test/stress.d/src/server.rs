@@ -11,6 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::Segment;
 
+/// Where it may leave files, by the options and variables that name them.
+const ROOMS: [&str; 3] = ["spool", "tmp", "run"];
+
 /// What the server is started with.
 #[derive(Clone, Copy)]
 pub struct Shape {
@@ -20,6 +23,8 @@ pub struct Shape {
     pub workers: u64,
     /// Threads of each.
     pub threads: u64,
+    /// Further options of the server.
+    pub options: &'static [&'static str],
 }
 
 impl Shape {
@@ -56,7 +61,9 @@ impl Server {
     /// Starts one and waits until it serves.
     pub fn start(root: &Path, directory: PathBuf, shape: Shape) -> Result<Server, String> {
         let say = |error: io::Error| format!("cannot start the server: {error}");
-        fs::create_dir_all(directory.join("records")).map_err(say)?;
+        for name in ["records"].iter().chain(&ROOMS) {
+            fs::create_dir_all(directory.join(name)).map_err(say)?;
+        }
         let log = File::create(directory.join("log")).map_err(say)?;
         let mut child = Command::new(std::env::var_os("RUBY").unwrap_or("ruby".into()))
             .arg(root.join("exe/oribi"))
@@ -64,7 +71,12 @@ impl Server {
             .args(["--rollback-window", "0"])
             .args(["--workers", &shape.workers.to_string()])
             .args(["--threads", &shape.threads.to_string()])
+            .arg("--spool-dir")
+            .arg(directory.join("spool"))
+            .args(shape.options)
             .arg(root.join("test/stress.d/app.ru"))
+            .env("TMPDIR", directory.join("tmp"))
+            .env("XDG_RUNTIME_DIR", directory.join("run"))
             .env("STRESS_RECORDS", directory.join("records"))
             .env("STRESS_LINT", if shape.is_linted() { "1" } else { "0" })
             .stdin(Stdio::null())
@@ -99,6 +111,15 @@ impl Server {
     /// Its log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// The files it has made, its log not counted.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let entries = |name| fs::read_dir(self.directory.join(name)).into_iter().flatten();
+        let mut files: Vec<PathBuf> =
+            ROOMS.into_iter().flat_map(entries).filter_map(|it| Some(it.ok()?.path())).collect();
+        files.sort();
+        files
     }
 
     /// Sends the supervisor a signal.

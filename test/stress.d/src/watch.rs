@@ -15,6 +15,8 @@ const LOOK: Duration = Duration::from_millis(4);
 /// What a process is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
+    /// Decides.
+    Supervisor,
     /// Holds the connections.
     Front,
     /// Forks workers.
@@ -116,8 +118,9 @@ impl Seen {
             _ => self.serving.push((now, now, serving)),
         }
         for life in &mut self.lives {
-            life.alive &= process::stat(life.pid)
-                .is_some_and(|stat| stat.start == life.start && stat.state != 'Z');
+            life.alive = life.alive
+                && process::stat(life.pid)
+                    .is_some_and(|stat| stat.start == life.start && stat.state != 'Z');
         }
         for pid in process::children(supervisor) {
             self.note(pid, supervisor, now);
