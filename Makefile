@@ -22,7 +22,7 @@ export RUBY
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help serve build build-only test stress lab lab-setup lab-build lab-test bench lint fmt clippy \
+.PHONY: help serve build build-only test stress soak lab lab-setup lab-build lab-test bench lint fmt clippy \
   unit loom blackbox examples fuzz docs clean test-trixie test-sid
 
 help: ## this list
@@ -58,6 +58,7 @@ test: ## install what the tests need, build, run everything that must pass
 	@$(STEP) "the server from outside" $(MAKE) --no-print-directory blackbox
 	@$(STEP) "the examples" $(MAKE) --no-print-directory examples
 	@$(STEP) "stress, 30 s" $(MAKE) --no-print-directory stress DURATION=30
+	@$(STEP) "soak, short" test/soak 20 0 50
 	@echo
 	@echo "make test: everything passed"
 
@@ -70,6 +71,9 @@ test-sid: ## the same with Rack 3.2
 
 stress: ## kill everything at random under load (DURATION=600)
 	@test/stress $(DURATION)
+
+soak: ## 200 restarts, 200 rounds of recycling, 500 killed workers: nothing lost, nothing left (minutes)
+	@test/soak 200 200 500
 
 lab: ## measure this and other servers, in under ten minutes (SCENARIOS="fair stuck", SERVERS=)
 	@tools/setup build

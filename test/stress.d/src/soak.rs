@@ -96,7 +96,8 @@ impl Soak {
             let now = stage.server.files();
             stage.problems.push(format!("files: {files:?} became {now:?}"));
         }
-        let grown = stage.compare_memory(&memory);
+        let most = course.requests.iter().map(|one| one.beside).max().unwrap_or(0);
+        let grown = stage.compare_memory(&memory, most);
         stage.stop();
         let runs = stage.runs();
         let (log, problems) = (stage.server.log(), std::mem::take(&mut stage.problems));
