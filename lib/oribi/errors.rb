@@ -6,6 +6,9 @@ module Oribi
   # Something the person who started the server can mend; the message says how.
   class Error < StandardError; end
 
+  # A new worker could not get ready; the message says at what.
+  class Unfit < Error; end
+
   # An exception of the app, for people and for logs: its own lines without ours.
   module Report
     OURS = File.expand_path("..", __dir__)

@@ -5,6 +5,7 @@ require "json"
 require "socket"
 require "stringio"
 require "oribi/errors"
+require "oribi/hooks"
 
 module Oribi
   # The process that has the app loaded and forks workers from it. It serves nothing itself; the
@@ -13,6 +14,8 @@ module Oribi
     # Signals that are the supervisor's business even when a terminal or a service manager sends
     # them to the whole group.
     SIGNALS = %w[TERM INT QUIT HUP USR1 USR2 TTIN TTOU].freeze
+    # Those that tell a worker to leave, as the supervisor can.
+    LEAVE = %w[TERM QUIT].freeze
     PACKET = 64 * 1024
 
     class << self
@@ -21,9 +24,10 @@ module Oribi
         new(inherited_socket).run { |init| load_app(init.fetch("rackup"), init) }
       end
 
-      # `rackup -s Oribi`: the app is loaded already.
-      def join(socket, app)
-        new(socket).run { app }
+      # `rackup -s Oribi`: the app is loaded already. `hooks` are those of the handler's options, by
+      # name; those of the configuration file come after them.
+      def join(socket, app, hooks = {})
+        new(socket, hooks).run { app }
       end
 
       # The socket the supervisor has left open for this process.
@@ -69,8 +73,9 @@ module Oribi
       end
     end
 
-    def initialize(socket)
+    def initialize(socket, hooks = {})
       @socket = socket
+      @handed_hooks = hooks
       @workers = {}
       @forked_any = false
       @leaving = false
@@ -80,6 +85,7 @@ module Oribi
     def run(&boot)
       end_without_inherited_handlers
       SIGNALS.each { |signal| trap(signal) {} }
+      watch_for_leave
       # What an app prints is there when it is printed, whether or not somebody looks at a terminal.
       $stdout.sync = true
       require_native
@@ -103,6 +109,17 @@ module Oribi
         Report.write(error) if error && !error.is_a?(SystemExit)
         [$stdout, $stderr].each(&:flush)
         exit!(status)
+      end
+    end
+
+    # A worker may be told to leave before it is one, while its hooks run, or later. The mold itself
+    # only leaves when the supervisor says so, and remembers nothing that its workers would inherit.
+    def watch_for_leave
+      LEAVE.each do |signal|
+        trap(signal) do
+          @told_to_leave = Process.pid
+          @worker&.retire
+        end
       end
     end
 
@@ -149,7 +166,9 @@ module Oribi
 
     def boot_app
       began = Mold.now
+      @hooks = Hooks.new(@handed_hooks, hooks_of_file)
       app = yield @init
+      @hooks.run("after_mold_fork")
       tell("ready #{((Mold.now - began) * 1000).round} #{RUBY_VERSION}")
       app
     rescue Exception => error # rubocop:disable Lint/RescueException
@@ -157,10 +176,19 @@ module Oribi
       give_up(Report.line(error))
     end
 
+    def hooks_of_file
+      return {} unless @init["config"]
+
+      require "oribi/config"
+      Config.hooks(@init["config"])
+    end
+
     def give_up(reason)
-      tell("failed #{reason.tr("\n", ' ')[0, 2000]}")
+      tell("failed #{short(reason)}")
       exit!(1)
     end
+
+    def short(reason) = reason.tr("\n", " ")[0, 2000]
 
     def serve_messages
       until @leaving && @workers.empty?
@@ -175,8 +203,7 @@ module Oribi
       word, *numbers = message.split
       case word
       when "fork" then fork_worker(*numbers.map { |number| Integer(number) })
-      # Hooks of that moment belong here.
-      when "serve" then nil
+      when "serve" then @hooks.run("on_boot") { |error| Report.write(error) }
       when "quit" then @leaving = true
       else give_up("unknown message #{message.inspect}: binary and gem differ, rebuild both")
       end
@@ -186,6 +213,8 @@ module Oribi
     # between, there must be no worker on seats that the supervisor believes free.
     def fork_worker(number, seat)
       prepare_heap
+      return unless may_fork?(number)
+
       gate, opener = IO.pipe
       pid = Process.fork { become_worker(number, seat, gate, opener) }
       gate.close
@@ -194,6 +223,16 @@ module Oribi
       opener.write("!")
       opener.close
       @workers[pidfd] = [number, pid]
+    end
+
+    # What a `before_fork` hook raises is the end of this fork; the supervisor asks for another.
+    def may_fork?(number)
+      @hooks.run("before_fork", Hooks::Worker.new(number, @init["generation"]).freeze)
+      true
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      Report.write(error)
+      tell("unfit #{number} #{short("before_fork: #{Report.line(error)}")}")
+      false
     end
 
     # What every worker starts from: objects that stay are old (they survived three collections),
@@ -211,6 +250,8 @@ module Oribi
 
     def become_worker(number, seat, gate, opener)
       end_without_inherited_handlers
+      # Again: the app may have had other plans.
+      watch_for_leave
       opener.close
       @workers.each_key(&:close)
       Native.watch(@supervisor.fileno)
@@ -219,9 +260,19 @@ module Oribi
       Process.setproctitle("oribi: worker #{number} gen #{@init['generation']} #{@init['mount']}")
       Random.srand
       Report.record_as("role" => "worker", "worker" => number)
-      tell("up #{number}")
+      @worker = Worker.new(@app, nr: number, seat: seat, settings: @init, hooks: @hooks)
+      @worker.retire if @told_to_leave == Process.pid
+      take_part(number)
       @socket.close
-      Worker.run(@app, nr: number, seat: seat, settings: @init)
+      @worker.run
+    end
+
+    def take_part(number)
+      @worker.get_ready
+      tell("up #{number}") unless @worker.leaving?
+    rescue Unfit => error
+      tell("unfit #{number} #{short(error.message)}")
+      exit(1)
     end
 
     def reap(pidfd)

@@ -7,38 +7,52 @@ require "oribi/version"
 require "stringio"
 require "oribi/native"
 require "oribi/callables"
+require "oribi/hooks"
 require "oribi/reply"
+require "oribi/warm_up"
 
 module Oribi
   # One worker process: its threads take requests from the queue, call the app, reply.
   class Worker
-    # Takes over the calling process until it is to leave. `settings` is the Hash of the mold's
-    # `init` message, `seat` the first of the worker's seats in the segment.
-    def self.run(app, nr:, seat:, settings:)
-      new(app, nr: nr, seat: seat, settings: settings).run
-    end
-
-    def initialize(app, nr:, seat:, settings:)
+    # `settings` is the Hash of the mold's `init` message, `seat` the first of the worker's seats in
+    # the segment.
+    def initialize(app, nr:, seat:, settings:, hooks: Hooks.new)
       @app = app
       @nr = nr
-      @generation = settings.fetch("generation")
-      @mount = settings.fetch("mount", "/")
+      @hooks = hooks
+      @warm_up = settings["warm_up"]
       @early_hints = settings.fetch("early_hints", false)
       @rack = rack_release
       threads = settings.fetch("threads", 1)
       multiprocess = settings.fetch("workers", 1) > 1
       @template = template_env(multithread: threads > 1, multiprocess: multiprocess)
-      @seats = Native.seats(seat, threads, @generation)
+      generation = settings.fetch("generation")
+      @myself = Hooks::Worker.new(nr, generation, Process.pid).freeze
+      @seats = Native.seats(seat, threads, generation)
     end
 
+    # Takes no more requests. Safe in a trap.
+    def retire = @seats.each(&:retire)
+
+    def leaving? = @seats.all?(&:retired?)
+
+    # What comes before the first request. Raises Unfit when there should be none.
+    def get_ready
+      @hooks.run("after_fork", @myself) do |error|
+        Report.write(error)
+        raise Unfit, "after_fork: #{Report.line(error)}"
+      end
+      WarmUp.check(@app, @template, @warm_up) if @warm_up && !leaving?
+    end
+
+    # Serves until the worker is to leave.
     def run
-      Process.setproctitle("oribi: worker #{@nr} gen #{@generation} #{@mount}")
       Native.rack_release(*@rack)
-      %w[TERM QUIT].each { |signal| trap(signal) { @seats.each(&:retire) } }
       first, *others = @seats
       threads = others.map { |seat| Thread.new { serve(seat) } }
       serve(first)
       threads.each(&:join)
+      @hooks.run("before_worker_exit", @myself) { |error| Report.write(error) }
       raise @ending if @ending
     end
 
@@ -78,6 +92,7 @@ module Oribi
 
     def serve(seat)
       take_place(seat, finished = [], after = [])
+      hooked = @hooks.any?("after_request_complete")
       until @ending || (env = seat.take).nil?
         status = headers = error = nil
         begin
@@ -86,10 +101,11 @@ module Oribi
         rescue Exception => error # rubocop:disable Lint/RescueException
           failed(seat, env, error)
         end
-        next if finished.empty? && after.empty?
+        next if finished.empty? && after.empty? && !hooked
 
         replied(env, finished, env, status, headers, error)
         replied(env, after)
+        completed(env) if hooked
       end
     rescue SystemExit, SignalException => error
       # From a thread of the app's own, which reaches whatever the main thread does.
@@ -131,6 +147,13 @@ module Oribi
       list.each do |callable|
         callable.call(*arguments)
       rescue Exception => error # rubocop:disable Lint/RescueException
+        @ending ||= error if error.is_a?(SystemExit) || error.is_a?(SignalException)
+        report(env, error)
+      end
+    end
+
+    def completed(env)
+      @hooks.run("after_request_complete", env, @myself) do |error|
         @ending ||= error if error.is_a?(SystemExit) || error.is_a?(SignalException)
         report(env, error)
       end

@@ -86,7 +86,7 @@ impl Seat {
     /// Decides what to do now; takes the oldest request if there is one.
     pub fn turn(&mut self) -> Next {
         let owes_wake = self.get_up();
-        let leaving = self.leaving();
+        let leaving = self.retired();
         if !leaving && self.try_take(owes_wake) {
             return Next::Request;
         }
@@ -103,7 +103,7 @@ impl Seat {
         }
         self.lie_down();
         // What was written before an earlier ring, which lying down forgets, is seen from here on.
-        let leaving = self.leaving();
+        let leaving = self.retired();
         if !leaving && self.try_take(false) {
             return Next::Request;
         }
@@ -132,7 +132,8 @@ impl Seat {
         seat.ring();
     }
 
-    fn leaving(&self) -> bool {
+    /// Whether the seat is to be given up.
+    pub fn retired(&self) -> bool {
         self.board().seats[self.index as usize].retire.load(Acquire) != 0
     }
 

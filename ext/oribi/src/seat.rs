@@ -66,6 +66,7 @@ pub fn define(native: VALUE) -> VALUE {
     ruby::define_method(class, c"env", Method::M0(env_of));
     ruby::define_method(class, c"take", Method::M0(take));
     ruby::define_method(class, c"retire", Method::M0(retire));
+    ruby::define_method(class, c"retired?", Method::M0(retired));
     ruby::define_method(class, c"pass", Method::M2(pass));
     ruby::define_method(class, c"cancelled?", Method::M0(cancelled));
     for (name, kind) in [(c"FILE", Kind::File), (c"HIJACK", Kind::Hijack), (c"BODY", Kind::Body)] {
@@ -151,6 +152,11 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
 unsafe extern "C" fn retire(object: VALUE) -> VALUE {
     of(object).seat.retire();
     ruby::nil()
+}
+
+/// `retired?`: whether the seat is to be given up.
+unsafe extern "C" fn retired(object: VALUE) -> VALUE {
+    ruby::boolean(of(object).seat.retired())
 }
 
 /// `pass(kind, fd)`: passes a copy of an fd to the front, before the frame that needs it.
