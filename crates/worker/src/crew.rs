@@ -3,7 +3,13 @@
 //! At most one seat of a process is armed at a time: waking two would make them wait for each
 //! other (only one thread of an interpreter runs) while another process stays idle. A process
 //! whose other threads are busy arms with `Rank::Second`, so that idle processes go first.
+//!
+//! A process may have a limit of requests, which its seats share. A request counts when it is
+//! taken, and no longer if its client has gone before the app was called: so the app is called
+//! exactly as often as the limit says. Seats of a process that has reached it sleep unannounced
+//! until they are told to leave.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use wire::Board;
 use wire::doorbell::Rank;
@@ -13,6 +19,12 @@ use wire::doorbell::Rank;
 #[derive(Default)]
 pub struct Crew {
     state: Mutex<State>,
+    /// The first of them.
+    first: u16,
+    /// Requests it may take; 0: any number.
+    limit: u64,
+    /// Requests it has taken, where there is a limit. Written with the interpreter held.
+    taken: AtomicU64,
 }
 
 #[derive(Default)]
@@ -23,6 +35,8 @@ struct State {
     asleep: Vec<u16>,
     /// Seats that have a request.
     busy: usize,
+    /// The limit is reached: no seat is announced.
+    spent: bool,
 }
 
 impl State {
@@ -33,6 +47,9 @@ impl State {
     /// Makes the announcement fit what the process is doing now. Whoever calls it looks at the
     /// queue afterwards, as after any announcement.
     fn rearm(&mut self, board: &Board) {
+        if self.spent {
+            return self.disarm(board);
+        }
         let rank = self.rank();
         match self.armed {
             Some((_, same)) if same == rank => {}
@@ -51,9 +68,67 @@ impl State {
             }
         }
     }
+
+    /// Takes the announcement back, if nobody has claimed it.
+    fn disarm(&mut self, board: &Board) {
+        if self.armed.is_some_and(|(seat, rank)| board.bells.disarm(seat, rank)) {
+            self.armed = None;
+        }
+    }
+}
+
+/// How far a process is with its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wear {
+    /// Nothing to tell anybody.
+    Same,
+    /// It will soon have reached it.
+    Worn,
+    /// It has.
+    Spent,
 }
 
 impl Crew {
+    /// The seats from `first` on, of a process that takes at most `limit` requests; 0: any number.
+    pub fn new(first: u16, limit: u64) -> Crew {
+        Crew { first, limit, ..Crew::default() }
+    }
+
+    /// The first seat, where it is written what concerns the whole process.
+    pub(crate) fn first(&self) -> u16 {
+        self.first
+    }
+
+    /// Whether a seat may take a request.
+    pub(crate) fn may_take(&self) -> bool {
+        self.limit == 0 || self.taken.load(Relaxed) < self.limit
+    }
+
+    /// A request was taken. To be called before `begun`, with the interpreter still held.
+    pub(crate) fn count(&self, board: &Board) -> Wear {
+        if self.limit == 0 {
+            return Wear::Same;
+        }
+        let taken = self.taken.load(Relaxed) + 1;
+        self.taken.store(taken, Relaxed);
+        if taken >= self.limit {
+            let mut state = self.state();
+            state.spent = true;
+            // Whoever has claimed it meanwhile rings a seat that passes the wake on.
+            state.disarm(board);
+        }
+        if taken == worn_at(self.limit) { Wear::Worn } else { Wear::Same }
+    }
+
+    /// The app was not called for a request that was taken. The seat that calls this looks for
+    /// another one at once, and is announced when it finds none: so nobody else need be.
+    pub(crate) fn uncount(&self) {
+        if self.limit > 0 {
+            self.taken.fetch_sub(1, Relaxed);
+            self.state().spent = false;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -94,9 +169,17 @@ impl Crew {
         true
     }
 
-    /// A seat has finished its request and found no other.
-    pub(crate) fn finished(&self) {
+    /// A seat has finished its request and found no other, or may take no other. `Spent` when
+    /// that was the last one of the process.
+    pub(crate) fn finished(&self) -> Wear {
         let mut state = self.state();
         state.busy = state.busy.saturating_sub(1);
+        if state.spent && state.busy == 0 { Wear::Spent } else { Wear::Same }
     }
+}
+
+/// From which request on a relief should stand ready: with a fifth of them left, or one. Of a
+/// limit of one request it is the first, or a relief would want another before it served.
+fn worn_at(limit: u64) -> u64 {
+    (limit - (limit / 5).max(1)).max(1)
 }

@@ -39,7 +39,7 @@ impl Seat {
         let Some((claim, _)) = self.held() else { return false };
         let wanted = self.board().begin(claim);
         if !wanted {
-            self.complete(claim);
+            self.decline();
         }
         wanted
     }

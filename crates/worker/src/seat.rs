@@ -1,9 +1,10 @@
 //! One worker thread's place at the queue: take, sleep, wake, leave.
 
-use crate::crew::Crew;
+use crate::crew::{Crew, Wear};
 use rustix::io::write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use wire::doorbell::{SPENT, WORN};
 use wire::sync::Ordering::*;
 use wire::{Board, Claim, Segment, now_ns};
 
@@ -138,9 +139,14 @@ impl Seat {
     }
 
     fn try_take(&mut self, owes_wake: bool) -> bool {
+        if !self.crew.may_take() {
+            return false;
+        }
         let Some(claim) = self.board().take(self.index, self.generation) else { return false };
         self.claim = Some(claim);
         self.stamp(claim);
+        let wear = self.crew.count(self.board());
+        self.tell_wear(wear);
         let owes_wake = self.get_up() || owes_wake;
         let siblings_changed = !self.busy && self.crew.begun(self.board());
         self.busy = true;
@@ -180,8 +186,26 @@ impl Seat {
 
     fn stop_being_busy(&mut self) {
         if std::mem::take(&mut self.busy) {
-            self.crew.finished();
+            let wear = self.crew.finished();
+            self.tell_wear(wear);
         }
+    }
+
+    /// Lets the supervisor know, on the process's first seat.
+    fn tell_wear(&self, wear: Wear) {
+        let word = match wear {
+            Wear::Same => return,
+            Wear::Worn => WORN,
+            Wear::Spent => SPENT,
+        };
+        self.board().seats[self.crew.first() as usize].wear.fetch_max(word, Release);
+        self.ring_supervisor();
+    }
+
+    /// Completes the request without an app having been called for it.
+    pub fn decline(&mut self) {
+        self.crew.uncount();
+        self.finish();
     }
 
     fn lie_down(&mut self) {

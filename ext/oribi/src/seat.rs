@@ -6,6 +6,7 @@ use rb_sys::*;
 use std::ffi::{CStr, c_void};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use wire::exchange::Kind;
 use worker::{Crew, Next, Seat};
 
@@ -93,7 +94,8 @@ unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation
         // SAFETY: a static of Ruby's.
         ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
     };
-    let crew = Arc::new(Crew::default());
+    let limit = segment.board().seats[usize::from(first)].limit.load(Relaxed);
+    let crew = Arc::new(Crew::new(first, limit));
     // SAFETY: plain constructors; a class defined by `define`; the boxes are leaked on purpose,
     // so the places registered with the collector stay where they are.
     unsafe {
@@ -139,7 +141,7 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
                 env::build(this);
                 this.stage = Stage::Open;
                 if !env::fetch_file(object) {
-                    of(object).seat.finish();
+                    of(object).seat.decline();
                 } else if of(object).seat.begin() {
                     return of(object).env;
                 }

@@ -180,6 +180,10 @@ impl Supervisor {
             FromMold::Up { nr } => self.pending.push_back(Event::Up(generation, nr)),
             FromMold::Unfit { nr, reason } => {
                 self.pending.push_back(Event::Unfit(generation, nr, reason));
+                // A hook of its mold has kept it from being forked: no death follows.
+                if self.children.asked.remove(&(generation, nr)).is_some() {
+                    self.pending.push_back(Event::WorkerDied { generation, nr, served: false });
+                }
             }
             FromMold::Reaped { nr, pid, status } => {
                 worker_ended(generation, nr, pid, &status);
