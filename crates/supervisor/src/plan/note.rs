@@ -186,7 +186,12 @@ impl State {
         let Some(generation) = self.generations.get_mut(&number) else { return };
         let Some(worker) = generation.workers.remove(&nr) else { return };
         self.seats.give_back(worker.seat);
-        let (Stage::Living { since } | Stage::Starting { since }) = worker.stage else { return };
+        let since = match worker.stage {
+            Stage::Living { since } | Stage::Starting { since } => since,
+            // Its mold would not even fork it.
+            Stage::Forking => now,
+            Stage::Retiring { .. } | Stage::Killed => return,
+        };
         let early = !served && now.saturating_sub(since) < YOUNG;
         if failed {
             let due = now + self.limits.err_respawn_interval;

@@ -180,9 +180,10 @@ impl Supervisor {
             FromMold::Up { nr } => self.pending.push_back(Event::Up(generation, nr)),
             FromMold::Unfit { nr, reason } => {
                 self.pending.push_back(Event::Unfit(generation, nr, reason));
-                // A hook of its mold has kept it from being forked: no death follows.
+                // A hook in the mold has kept it from being forked: no death will follow.
                 if self.children.asked.remove(&(generation, nr)).is_some() {
-                    self.pending.push_back(Event::WorkerDied { generation, nr, served: false });
+                    let (served, failed) = (false, true);
+                    self.pending.push_back(Event::WorkerDied { generation, nr, served, failed });
                 }
             }
             FromMold::Reaped { nr, pid, status } => {
