@@ -32,27 +32,53 @@ module Oribi
 
       # An exception that a request has ended with. In one write, and thus in one piece.
       def request(number, env, error)
-        # As bytes: path and message need not be of one encoding.
-        names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
-        method, *path = env.values_at(*names).map { |value| value.to_s.b }
-        if @mark
-          fields = { "method" => method, "path" => path.join,
-                     "request_id" => env["HTTP_X_REQUEST_ID"] }
-          return $stderr.write(record(error, error.backtrace, fields))
-        end
+        return $stderr.write(record(error, error.backtrace, named(env))) if @mark
+
         message = "#{error.message.tr("\n", ' ')}\n" if error.is_a?(BadReply)
         message ||= error.full_message(highlight: false)
-        $stderr.write("oribi: worker #{number}: #{method} #{path.join}: ".b << message.b)
+        $stderr.write(line_of(number, env) << message.b)
+      end
+
+      # A request that has run for long, and where its thread is: the app's part of the backtrace.
+      def slow(number, env, seconds, backtrace)
+        message = format("has run for %.1f s (request_timeout_soft)", seconds)
+        trace = app_part(Array(backtrace))
+        if @mark
+          fields = { "message" => message, **named(env), "seconds" => seconds.round(3) }
+          return $stderr.write(json(fields, trace))
+        end
+        lines = trace.map { |frame| "\tfrom #{frame}\n".b }
+        $stderr.write(line_of(number, env) << message << "\n" << lines.join)
       end
 
       private
 
+      # The request in a record. As bytes: path and message need not be of one encoding.
+      def named(env)
+        names = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO]
+        method, *path = env.values_at(*names).map { |value| value.to_s.b }
+        { "method" => method, "path" => path.join, "request_id" => env["HTTP_X_REQUEST_ID"] }
+      end
+
+      def line_of(number, env)
+        "oribi: worker #{number}: ".b << named(env).values_at("method", "path").join(" ") << ": "
+      end
+
+      # What is below our call of the app is the same for all requests.
+      def app_part(trace)
+        below = trace.rindex { |frame| frame.start_with?(OURS) }
+        trace.take(below || trace.size).reject { |frame| frame.start_with?(OURS) }
+      end
+
       def record(error, backtrace, fields = {})
         cause = error.cause
-        fields = { "message" => summary(error), "exception" => error.class.name, **fields,
-                   "cause" => cause && summary(cause) }.compact
-        fields = @who.merge(fields.transform_values { |value| utf8(value) },
-                            "backtrace" => Array(backtrace).map { |line| utf8(line) })
+        json({ "message" => summary(error), "exception" => error.class.name, **fields,
+               "cause" => cause && summary(cause) }, backtrace)
+      end
+
+      def json(fields, backtrace)
+        fields = fields.compact.transform_values { |one| one.is_a?(Float) ? one : utf8(one) }
+        fields = @who.merge(fields, "backtrace" => Array(backtrace).map { |line| utf8(line) })
         "#{@mark}#{JSON.generate(fields)}\n"
       end
 

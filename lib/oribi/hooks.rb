@@ -16,11 +16,13 @@ module Oribi
   #   registered. Gets the `Worker`.
   # - `after_request_complete`: in a worker, when a reply has gone out, before it takes the next
   #   request. Gets the request's env and the `Worker`.
+  # - `on_request_timeout`: in a worker, in a thread of its own, when a request has run for
+  #   `request_timeout_soft`. Gets the request's env and the thread that runs it.
   #
-  # What the last three raise is logged.
+  # What the last four raise is logged.
   class Hooks
     NAMES = %w[before_fork after_fork after_mold_fork on_boot before_worker_exit
-               after_request_complete].freeze
+               after_request_complete on_request_timeout].freeze
 
     # More arguments than any hook is given.
     MANY = 9

@@ -9,6 +9,7 @@ require "oribi/native"
 require "oribi/callables"
 require "oribi/hooks"
 require "oribi/reply"
+require "oribi/timeout"
 require "oribi/warm_up"
 
 module Oribi
@@ -29,6 +30,9 @@ module Oribi
       generation = settings.fetch("generation")
       @myself = Hooks::Worker.new(nr, generation, Process.pid).freeze
       @seats = Native.seats(seat, threads, generation)
+      timeouts = settings.values_at("request_timeout", "request_timeout_soft")
+      @seats.each { |one| one.timeouts(*timeouts) }
+      @alarm = Alarm.new(nr, hooks)
     end
 
     # Takes no more requests. Safe in a trap.
@@ -48,6 +52,7 @@ module Oribi
     # Serves until the worker is to leave.
     def run
       Native.rack_release(*@rack)
+      @alarm.listen
       first, *others = @seats
       threads = others.map { |seat| Thread.new { serve(seat) } }
       serve(first)
@@ -84,8 +89,9 @@ module Oribi
     # A seat's own part of the env: what it holds belongs to the request that the seat serves. The
     # two lists are made once, since hardly any request uses them, and emptied when one has.
     def take_place(seat, finished, after)
+      @alarm.watch(timeout = Timeout.new(seat))
       own = { "rack.hijack" => Hijack.new(seat), "rack.response_finished" => finished,
-              "rack.after_reply" => after }
+              "rack.after_reply" => after, "oribi.timeout" => timeout }
       own["rack.early_hints"] = EarlyHints.new(seat) if @early_hints
       seat.template = @template.merge(own)
     end

@@ -42,6 +42,8 @@ pub enum Refusal {
     WaitedTooLong,
     /// The worker died before the reply was whole.
     WorkerDied,
+    /// It ran longer than `request_timeout`.
+    RanTooLong,
     /// The worker's reply makes no sense.
     BadReply,
 }
@@ -66,6 +68,7 @@ impl Refusal {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
+            Refusal::RanTooLong => StatusCode::GATEWAY_TIMEOUT,
             Refusal::BadReply | Refusal::NotStored => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -89,16 +92,15 @@ impl Refusal {
                 "The request waited longer than queue_timeout allows. Try again shortly.\n"
             }
             Refusal::WorkerDied => "The process that ran this request has died.\n",
+            Refusal::RanTooLong => "The request ran longer than it may.\n",
             Refusal::BadReply => "The application's reply is not valid.\n",
         }
     }
 
     /// The connection cannot go on: what comes next on it is not known to be a request.
     pub fn closes(self) -> bool {
-        !matches!(
-            self,
-            Refusal::Overloaded | Refusal::WaitedTooLong | Refusal::WorkerDied | Refusal::BadReply
-        )
+        use Refusal::*;
+        !matches!(self, Overloaded | WaitedTooLong | WorkerDied | RanTooLong | BadReply)
     }
 
     /// It may be better in a moment.

@@ -67,6 +67,7 @@ pub async fn reply(
             Err(Malformed) => Poll::Ready(Err(Refusal::BadReply)),
             Ok(_) if head.is_some() || stream.is_hijacked() => Poll::Ready(Ok(())),
             Ok(_) if stream.shed => Poll::Ready(Err(Refusal::WaitedTooLong)),
+            Ok(_) if stream.overdue => Poll::Ready(Err(Refusal::RanTooLong)),
             Ok(_) if stream.cut || stream.ended => Poll::Ready(Err(Refusal::WorkerDied)),
             // A head longer than one look.
             Ok(true) => {

@@ -59,6 +59,8 @@ pub struct Stream {
     pub(crate) cut: bool,
     /// It waited in the queue for too long; no worker has seen it.
     pub(crate) shed: bool,
+    /// It ran for too long, and its worker was killed for it.
+    pub(crate) overdue: bool,
     /// hyper has had a turn to send what came before the cut.
     flushed: bool,
     /// `poll_part` has said Pending and not been called since.
@@ -85,6 +87,7 @@ impl Stream {
             ended: false,
             cut: false,
             shed: false,
+            overdue: false,
             flushed: false,
             pending: false,
             asked: false,
@@ -102,10 +105,11 @@ impl Stream {
         let position = ticket.position;
         let mut passed =
             |kind| table::with(|table| table.exchange.borrow_mut().fetch(slot, position, kind));
-        let (state, more, rest) = table::with(|table| {
+        let (state, more, rest, overdue) = table::with(|table| {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
             let state = shared.word().state;
+            let overdue = shared.overdue.load(Relaxed) != 0;
             let read = shared.read.load(Relaxed);
             // A worker may have written anything here; more than a window is never read.
             let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
@@ -129,8 +133,10 @@ impl Stream {
                     self.decode(buffer, Bytes::copy_from_slice, &mut look)
                 })?;
             }
-            Ok((state, there > length, rest))
+            Ok((state, there > length, rest, overdue))
         })?;
+        // Its worker need not be dead yet.
+        self.overdue = overdue && !self.headed;
         if let Some(written) = rest
             && self.headed
             && self.before.is_none()

@@ -45,6 +45,8 @@ pub struct Worker {
     pub lives: Option<Duration>,
     /// It is to be replaced, and the log says so.
     pub is_worn: bool,
+    /// It was killed because a request ran for too long.
+    pub overdue: bool,
 }
 
 /// All of them.

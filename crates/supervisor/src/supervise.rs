@@ -5,6 +5,7 @@ mod act;
 #[allow(dead_code)] // Until its readers are here.
 mod current;
 mod hear;
+mod overdue;
 mod wear;
 
 use crate::answer::say;
@@ -15,6 +16,7 @@ use crate::options::Settings;
 use crate::plan::{Action, Event, Limits, State, plan};
 use crate::signals::Signals;
 use crate::spawn::{Join, MoldLine};
+use overdue::Clocks;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
@@ -49,6 +51,8 @@ struct Supervisor {
     exchanges: Exchanges,
     /// Workers ring it when their seats are to be looked at.
     bell: OwnedFd,
+    /// When to look for requests that run too long.
+    clocks: Clocks,
     pidfd: OwnedFd,
     /// The process to send signals to: this one, or the calling one.
     known_pid: Pid,
@@ -139,6 +143,10 @@ impl Supervisor {
             segment: Segment::create()?,
             bells,
             bell: bell()?,
+            clocks: Clocks::new(&[
+                settings.worker.request_timeout,
+                settings.worker.request_timeout_soft,
+            ]),
             exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
@@ -167,6 +175,7 @@ impl Supervisor {
             for token in self.wait()? {
                 self.hear(token);
             }
+            self.look_for_overdue();
             if self.pruning {
                 self.pruning = !self.segment.board().prune_returned();
             }
@@ -187,7 +196,8 @@ impl Supervisor {
         let now = self.began.elapsed();
         let due = self.state.deadline(now).map(|at| at - now);
         let prune = self.pruning.then_some(PRUNE_EVERY);
-        let timeout = due.into_iter().chain(prune).chain(self.watch.due_in()).min();
+        let looks = [self.watch.due_in(), self.clocks.wait(wire::now_ns())];
+        let timeout = due.into_iter().chain(prune).chain(looks.into_iter().flatten()).min();
         // A nanosecond more, lest the poll ends just before what it waits for is due.
         let timeout = timeout.map(|t| Timespec {
             tv_sec: t.as_secs() as i64,

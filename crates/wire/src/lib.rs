@@ -10,6 +10,7 @@ pub mod doorbell;
 pub mod exchange;
 pub mod frame;
 pub mod layout;
+mod overdue;
 pub mod queue;
 pub mod request;
 pub mod sched;

@@ -23,8 +23,8 @@ impl Board {
     /// Settles the seats `first .. first + count` of a dead worker.
     ///
     /// TAKEN goes back to its old position; BEGUN becomes DONE without a whole reply, or goes back
-    /// too if `retry_idempotent`, the method allows it and no reply byte was published. Returned
-    /// requests wake a sleeper.
+    /// too if `retry_idempotent`, the method allows it and no reply byte was published; one that has
+    /// run for too long never does. Returned requests wake a sleeper.
     ///
     /// Whoever claims a sleeper's announcement owns the duty to ring it, and the dead may have
     /// claimed any and rung none. So everyone whose announcement is gone is rung in its place,
@@ -125,7 +125,9 @@ impl Board {
 }
 
 fn may_return(slot: &SlotHead, word: Word, retry_idempotent: bool) -> bool {
-    let fresh = slot.returns.load(Relaxed) < RETURNS_MAX && slot.cancelled.load(Relaxed) == 0;
+    let fresh = slot.returns.load(Relaxed) < RETURNS_MAX
+        && slot.cancelled.load(Relaxed) == 0
+        && slot.overdue.load(Relaxed) == 0;
     let unseen = || {
         retry_idempotent && slot.idempotent.load(Relaxed) != 0 && slot.written.load(Acquire) == 0
     };

@@ -10,7 +10,9 @@ mod crew;
 mod pass;
 mod reply;
 mod seat;
+mod timeout;
 
 pub use child::end_with;
 pub use crew::Crew;
 pub use seat::{Fronts, Next, Seat};
+pub use timeout::Timeouts;

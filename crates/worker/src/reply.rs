@@ -38,7 +38,9 @@ impl Seat {
     pub fn begin(&mut self) -> bool {
         let Some((claim, _)) = self.held() else { return false };
         let wanted = self.board().begin(claim);
-        if !wanted {
+        if wanted {
+            self.start_clock();
+        } else {
             self.decline();
         }
         wanted
@@ -146,8 +148,7 @@ impl Seat {
     fn complete(&mut self, claim: Claim) {
         let slot = &self.board().slots[claim.slot as usize];
         let front = slot.front.load(Relaxed) as usize;
-        let seat = &self.board().seats[claim.owner as usize];
-        seat.served.store(seat.served.load(Relaxed) + 1, Relaxed);
+        self.board().seats[claim.owner as usize].count_served();
         self.claim = None;
         self.board().complete(claim);
         self.ring_front(front);

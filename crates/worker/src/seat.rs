@@ -1,6 +1,7 @@
 //! One worker thread's place at the queue: take, sleep, wake, leave.
 
 use crate::crew::{Crew, Wear};
+use crate::timeout::Timeouts;
 use rustix::io::write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub struct Seat {
     /// Bytes of it that belong to interim responses.
     pub(crate) interim: u32,
     pub(crate) head: Vec<u8>,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl Seat {
@@ -77,11 +79,17 @@ impl Seat {
             published: 0,
             interim: 0,
             head: Vec::with_capacity(1024),
+            timeouts: Timeouts::default(),
         }
     }
 
     pub(crate) fn board(&self) -> &'static Board {
         self.segment.board()
+    }
+
+    /// What the seat shares with the others.
+    pub(crate) fn line(&self) -> &'static wire::doorbell::Seat {
+        &self.board().seats[self.index as usize]
     }
 
     /// Decides what to do now; takes the oldest request if there is one.

@@ -13,6 +13,7 @@ mod process;
 mod reply;
 mod ruby;
 mod seat;
+mod timeout;
 
 /// Called by Ruby when the extension is loaded.
 #[unsafe(no_mangle)]
@@ -24,4 +25,5 @@ pub extern "C" fn Init_native() {
     env::remember_keys();
     let seat = seat::define(native);
     reply::define(seat);
+    timeout::define(seat);
 }

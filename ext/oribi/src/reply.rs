@@ -198,6 +198,8 @@ fn give_away(this: &mut RubySeat, fd: VALUE) {
     seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
     this.seat.write(&header);
     this.stage = Stage::Hijacked;
+    // How long it lasts is the app's business now.
+    this.seat.limit(worker::Timeouts::default());
 }
 
 fn too_late() -> ! {

@@ -141,6 +141,12 @@ pub fn integer(object: VALUE) -> i64 {
     unsafe { NUM2LONG(object) }
 }
 
+/// A number as the Float it is; anything else raises TypeError.
+pub fn real(object: VALUE) -> f64 {
+    // SAFETY: raises for what is no number.
+    unsafe { rb_num2dbl(object) }
+}
+
 /// A Ruby Integer.
 pub fn number(value: i64) -> VALUE {
     LONG2NUM(value)

@@ -85,6 +85,12 @@ pub fn of<'a>(object: VALUE) -> &'a mut RubySeat {
     unsafe { &mut *rb_check_typeddata(object, &raw const TYPE.0).cast::<RubySeat>() }
 }
 
+/// The same for calls from other threads than the seat's own.
+pub fn shared<'a>(object: VALUE) -> &'a RubySeat {
+    // SAFETY: as in `of`.
+    unsafe { &*rb_check_typeddata(object, &raw const TYPE.0).cast::<RubySeat>() }
+}
+
 /// `seats(first, count, generation) -> [Seat]`: the seats of one worker process, whose templates
 /// are to be set before they take anything.
 unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation: VALUE) -> VALUE {

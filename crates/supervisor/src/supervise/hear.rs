@@ -172,8 +172,8 @@ impl Supervisor {
                     return;
                 };
                 let lives = self.settings.recycling.draw_age();
-                let worker =
-                    Worker { pid, pidfd, seat, born: Instant::now(), lives, is_worn: false };
+                let (born, is_worn, overdue) = (Instant::now(), false, false);
+                let worker = Worker { pid, pidfd, seat, born, lives, is_worn, overdue };
                 self.children.workers.insert((generation, nr), worker);
                 self.pending.push_back(Event::Forked(generation, nr));
             }
@@ -208,10 +208,11 @@ impl Supervisor {
         let board = self.segment.board();
         let threads = self.settings.threads;
         let seats = worker.seat..worker.seat + threads;
-        let served =
-            seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
-        let failed =
-            seats.clone().all(|seat| board.seats[usize::from(seat)].retire.load(Relaxed) == 0);
+        // One that was killed for a request is no reason to wait before the next one is forked.
+        let served = worker.overdue
+            || seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
+        let failed = !worker.overdue
+            && seats.clone().all(|seat| board.seats[usize::from(seat)].retire.load(Relaxed) == 0);
         let settled = board.settle_seats(worker.seat, threads, self.settings.retry_idempotent);
         for (index, bell) in self.bells.iter().enumerate() {
             if settled.ring_fronts >> index & 1 == 1 {

@@ -65,6 +65,7 @@ impl Supervisor {
     /// A worker has written something into one of its seats that is for the supervisor.
     pub(super) fn hear_seats(&mut self) {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.clocks.rung();
         let board = self.segment.board();
         for ((generation, nr), worker) in &self.children.workers {
             let (generation, nr) = (*generation, *nr);
