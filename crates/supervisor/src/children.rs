@@ -73,6 +73,10 @@ pub enum Token {
     Caller,
     /// A worker wants its seats to be looked at.
     Seats,
+    /// Somebody connects to the control socket.
+    Control,
+    /// A client of the control socket.
+    Client(u64),
     /// The front says something.
     FrontTalks,
     /// The front is dead.

@@ -2,6 +2,7 @@
 
 use crate::answer::{print, say};
 use crate::options::{self, Layer, Settings};
+use crate::remote;
 use crate::ruby::{self, Ruby};
 use crate::spawn::{Join, MoldLine};
 use crate::supervise;
@@ -18,6 +19,7 @@ Examples:
   oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
   oribi -C config/oribi.rb                   settings from a Ruby file
   oribi check                                load configuration and app, then say what is wrong
+  oribi status                               what the running server does; see also restart --help
   oribi lab list                             what can be measured, on this server and on others
 
 Signals: TERM and INT finish what runs and end; a second INT, or QUIT, ends at once;
@@ -35,6 +37,7 @@ pub fn run() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some(("check", after)) => check(&matches, after),
+        Some((name, after)) => remote::run(name, &matches, after),
         _ => serve(&matches),
     };
     done.unwrap_or_else(|why| {
@@ -56,6 +59,7 @@ fn command() -> Command {
                 .args(arguments()),
         )
         .subcommand(Command::new("options").about("Print the table of options as JSON").hide(true))
+        .subcommands(remote::subcommands())
         .disable_help_subcommand(true)
 }
 

@@ -14,13 +14,22 @@ pub struct Listener {
     fd: OwnedFd,
     /// As people write it, with the port that was really bound.
     pub address: String,
-    file: Option<SocketFile>,
+    /// Removed with it.
+    _file: Option<SocketFile>,
 }
 
 /// A socket file, known by its inode: another server may have put its own in its place since.
-struct SocketFile {
+/// Dropping it removes the file.
+pub struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// The one that has just been bound there.
+    pub fn at(path: &Path) -> io::Result<SocketFile> {
+        Ok(SocketFile { path: path.into(), identity: identity(path)? })
+    }
 }
 
 impl AsFd for Listener {
@@ -29,12 +38,10 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if let Some(file) = &self.file
-            && identity(&file.path).is_ok_and(|identity| identity == file.identity)
-        {
-            let _ = fs::remove_file(&file.path);
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
@@ -108,7 +115,7 @@ fn bind_tcp(host: &str, port: u16, backlog: i32) -> io::Result<Vec<Listener>> {
         rustix::net::listen(&socket, backlog)?;
         socket.set_nonblocking(true)?;
         let address = format!("tcp://{}", socket.local_addr()?);
-        bound.push(Listener { fd: socket.into(), address, file: None });
+        bound.push(Listener { fd: socket.into(), address, _file: None });
     }
     if bound.is_empty() { Err(missing) } else { Ok(bound) }
 }
@@ -116,11 +123,11 @@ fn bind_tcp(host: &str, port: u16, backlog: i32) -> io::Result<Vec<Listener>> {
 fn bind_unix(path: &Path, backlog: i32) -> io::Result<Listener> {
     remove_stale(path)?;
     let socket = UnixListener::bind(path)?;
-    let file = SocketFile { path: path.into(), identity: identity(path)? };
+    let file = SocketFile::at(path)?;
     let listener = Listener {
         address: format!("unix://{}", path.display()),
         fd: socket.into(),
-        file: Some(file),
+        _file: Some(file),
     };
     rustix::net::listen(&listener.fd, backlog)?;
     rustix::io::ioctl_fionbio(&listener.fd, true)?;
@@ -128,7 +135,7 @@ fn bind_unix(path: &Path, backlog: i32) -> io::Result<Listener> {
 }
 
 /// Removes a socket file nobody listens on any more. Anything else at the path is left alone.
-fn remove_stale(path: &Path) -> io::Result<()> {
+pub fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -6,13 +6,15 @@ mod answer;
 mod channel;
 mod children;
 mod command;
+mod control;
 mod error_log;
 mod inherit;
 mod listen;
-#[allow(dead_code)] // Until its readers are here.
+
 mod memory;
 mod options;
 mod plan;
+mod remote;
 mod ruby;
 mod run_front;
 mod signals;

@@ -12,12 +12,14 @@ mod recycle;
 mod seats;
 #[cfg(test)]
 mod simulation;
+mod view;
 
 use backoff::Backoff;
 use generation::{Generation, Mold, Role, SHORT_LIFE, Stage, Wear, YOUNG};
 use seats::Seats;
 use std::collections::BTreeMap;
 use std::time::Duration;
+pub use view::{GenerationView, Stands, WorkerView};
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +71,6 @@ pub enum Event {
     /// Boot a new generation beside the present one and switch to it.
     Restart,
     /// Switch back to the generation that served before.
-    #[allow(dead_code)]
     Rollback,
     /// Replace all workers, without loading the app again.
     Recycle,
@@ -80,7 +81,6 @@ pub enum Event {
     /// One worker less.
     Fewer,
     /// So many workers.
-    #[allow(dead_code)]
     Scale(u16),
     /// Time has passed.
     Tick,

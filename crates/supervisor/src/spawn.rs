@@ -97,6 +97,11 @@ impl MoldLine {
         MoldLine { argv: join.argv.clone(), directory: Some(join.directory.clone()) }
     }
 
+    /// Where to go first; none: nowhere.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.directory.clone()
+    }
+
     /// The program, for messages.
     pub fn program(&self) -> String {
         self.argv[0].to_string_lossy().into_owned()

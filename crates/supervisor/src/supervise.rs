@@ -2,7 +2,7 @@
 //! `act` does it.
 
 mod act;
-#[allow(dead_code)] // Until its readers are here.
+mod control;
 mod current;
 mod hear;
 mod overdue;
@@ -16,6 +16,7 @@ use crate::options::Settings;
 use crate::plan::{Action, Event, Limits, State, plan};
 use crate::signals::Signals;
 use crate::spawn::{Join, MoldLine};
+use control::Desk;
 use overdue::Clocks;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -41,6 +42,10 @@ struct Supervisor {
     joined: Option<Mold>,
     /// The calling process, if there is one.
     caller: Option<OwnedFd>,
+    /// Where the server was started.
+    directory: PathBuf,
+    /// The control socket, if it could be had.
+    desk: Option<Desk>,
     state: State,
     children: Children,
     signals: Signals,
@@ -97,6 +102,7 @@ pub fn run(
         .map_err(|error| format!("cannot start: {error}"))?;
     let log = &supervisor.settings;
     supervisor.error_log = ErrorLog::start(&log.error_log, &log.error_log_format)?;
+    supervisor.open_control()?;
     let code = supervisor.serve().map_err(|error| format!("cannot go on: {error}"));
     supervisor.children.kill_all();
     supervisor.children.reap();
@@ -130,8 +136,11 @@ impl Supervisor {
             Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
             None => (None, None),
         };
+        let directory = mold_line.directory().map_or_else(std::env::current_dir, Ok);
         Ok(Supervisor {
             rackup,
+            directory: directory.unwrap_or_default(),
+            desk: None,
             mold_line,
             joined,
             caller,
@@ -180,6 +189,7 @@ impl Supervisor {
                 self.pruning = !self.segment.board().prune_returned();
             }
             self.look_at_wear();
+            self.desk.iter_mut().for_each(|desk| desk.sweep(Instant::now()));
             self.pending.push_back(Event::Tick);
         }
     }
@@ -189,18 +199,15 @@ impl Supervisor {
         let signals = self.signals.fds().map(|(signal, fd)| (Token::Signal(signal), fd));
         let caller = self.caller.iter().map(|caller| (Token::Caller, caller.as_fd()));
         let seats = [(Token::Seats, self.bell.as_fd())];
-        let (tokens, fds): (Vec<Token>, Vec<_>) =
-            self.children.fds().chain(signals).chain(caller).chain(seats).unzip();
-        let mut fds: Vec<PollFd> =
-            fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let now = self.began.elapsed();
-        let due = self.state.deadline(now).map(|at| at - now);
-        let prune = self.pruning.then_some(PRUNE_EVERY);
-        let looks = [self.watch.due_in(), self.clocks.wait(wire::now_ns())];
-        let timeout = due.into_iter().chain(prune).chain(looks.into_iter().flatten()).min();
-        // A nanosecond more, lest the poll ends just before what it waits for is due.
-        let timeout = timeout.map(|t| Timespec {
+        let heard = self.children.fds().chain(signals).chain(caller).chain(seats);
+        let heard = heard.map(|(token, fd)| (token, PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let clients = self.desk.iter().flat_map(Desk::fds);
+        let clients =
+            clients.map(|(token, fd, flags)| (token, PollFd::from_borrowed_fd(fd, flags)));
+        let (tokens, mut fds): (Vec<Token>, Vec<PollFd>) = heard.chain(clients).unzip();
+        let timeout = self.due_in().map(|t| Timespec {
             tv_sec: t.as_secs() as i64,
+            // One more, lest the poll ends just before what it waits for is due.
             tv_nsec: (i64::from(t.subsec_nanos()) + 1).min(999_999_999),
         });
         match poll(&mut fds, timeout.as_ref()) {
@@ -209,5 +216,15 @@ impl Supervisor {
         }
         let ready = tokens.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
         Ok(ready.map(|(token, _)| token).collect())
+    }
+
+    /// How long until something is due.
+    fn due_in(&self) -> Option<Duration> {
+        let now = self.began.elapsed();
+        let plan = self.state.deadline(now).map(|at| at - now);
+        let prune = self.pruning.then_some(PRUNE_EVERY);
+        let desk = self.desk.as_ref().and_then(|desk| desk.due_in(Instant::now()));
+        let clocks = self.clocks.wait(wire::now_ns());
+        [plan, prune, desk, self.watch.due_in(), clocks].into_iter().flatten().min()
     }
 }

@@ -281,7 +281,7 @@ impl State {
         if !self.is_up() {
             return;
         }
-        let most = (self.limits.seats / self.limits.threads / 2).max(1);
+        let most = self.most_workers();
         self.limits.workers = wanted.clamp(1, most);
         if self.limits.workers != wanted {
             let bound = if wanted > most { "no more" } else { "no fewer" };

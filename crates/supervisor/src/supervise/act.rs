@@ -22,7 +22,10 @@ impl Supervisor {
             Action::KillFront => {
                 self.children.front.iter().for_each(|front| children::kill(&front.pidfd));
             }
-            Action::StartMold(generation) => self.start_mold(generation),
+            Action::StartMold(generation) => {
+                self.start_mold(generation);
+                self.progress(generation, &format!("generation {generation} boots"));
+            }
             Action::QuitMold(generation) => self.tell_mold(generation, &ToMold::Quit, &[]),
             Action::KillMold(generation) => self.kill_mold(generation),
             Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
@@ -37,8 +40,7 @@ impl Supervisor {
                 board.ring_all();
                 self.tell_mold(generation, &ToMold::Serve, &[]);
             }
-            // Whoever has asked was told so by the lines in the log.
-            Action::Settled { .. } => {}
+            Action::Settled { generation, outcome } => self.settled(generation, &outcome),
             Action::Announce => self.announce(),
             Action::Say(line) => say(&line),
             Action::Exit(_) => {}
@@ -209,6 +211,6 @@ impl Supervisor {
 }
 
 /// A TCP address as something to click on.
-fn readable(address: &str) -> String {
+pub(super) fn readable(address: &str) -> String {
     address.strip_prefix("tcp://").map_or(address.into(), |rest| format!("http://{rest}"))
 }

@@ -45,6 +45,18 @@ pub fn of_seat(segment: &Segment, seat: u16, now_ns: u64) -> Option<Current> {
     read(segment, slot as u32, word, now_ns).filter(|current| current.seat == seat)
 }
 
+/// How many requests no worker has taken, and how long the oldest has waited.
+pub fn waiting(segment: &Segment, now_ns: u64) -> (u64, Option<Duration>) {
+    let queued = segment.board().slots.iter().filter_map(|slot| {
+        let word = slot.word();
+        let since = slot.queued_ns.load(Acquire);
+        (word.state == State::Queued && slot.word() == word).then_some(since)
+    });
+    let (count, oldest) = queued.fold((0, u64::MAX), |(n, old), at| (n + 1, old.min(at)));
+    let age = Duration::from_nanos(now_ns.saturating_sub(oldest));
+    (count, (count > 0).then_some(age))
+}
+
 fn in_hand(word: Word) -> bool {
     matches!(word.state, State::Taken | State::Begun)
 }

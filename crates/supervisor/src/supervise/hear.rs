@@ -10,7 +10,7 @@ use wire::control::{FromFront, FromMold, ToFront};
 /// Exit status after a second INT.
 const INTERRUPTED: u8 = 130;
 /// Exit status after a QUIT.
-const QUIT: u8 = 131;
+pub(super) const QUIT: u8 = 131;
 
 impl Supervisor {
     pub(super) fn hear(&mut self, token: Token) {
@@ -22,6 +22,10 @@ impl Supervisor {
                 self.pending.push_back(Event::StopNow(1));
             }
             Token::Seats => self.hear_seats(),
+            Token::Control => {
+                self.desk.iter_mut().for_each(|desk| desk.welcome(Instant::now()));
+            }
+            Token::Client(id) => self.hear_client(id),
             Token::FrontTalks => self.hear_front(),
             Token::FrontDead => self.front_died(),
             Token::MoldTalks(generation) => self.hear_mold(generation),
@@ -50,7 +54,7 @@ impl Supervisor {
                 SIGTTOU => Event::Fewer,
                 SIGUSR1 if !self.settings.spawn_interval.is_zero() => Event::SlowStop,
                 SIGUSR1 => {
-                    self.reopen_logs();
+                    self.reopen_logs("USR1");
                     continue;
                 }
                 _ => continue,
@@ -70,15 +74,15 @@ impl Supervisor {
     }
 
     /// Their files have been renamed. Nothing that the plan knows changes.
-    fn reopen_logs(&mut self) {
+    pub(super) fn reopen_logs(&mut self, name: &str) {
         self.error_log.iter().for_each(ErrorLog::reopen);
         self.tell_front(ToFront::Reopen);
-        say("USR1: logs are opened again");
+        say(&format!("{name}: logs are opened again"));
     }
 
     /// The first TERM or INT is gentle. An INT after that comes from somebody at a terminal who
     /// does not want to wait.
-    fn stop(&mut self, name: &str, impatient: bool) -> Event {
+    pub(super) fn stop(&mut self, name: &str, impatient: bool) -> Event {
         self.stops += 1;
         if self.stops == 1 {
             say(&format!("{name}: finishing what runs and waits (INT again ends at once)"));
@@ -158,8 +162,11 @@ impl Supervisor {
                 mold.pidfd = fds.pop().or(mold.pidfd.take());
                 self.send_init(generation);
             }
-            FromMold::Ready { ruby, .. } => {
+            FromMold::Ready { ruby, milliseconds } => {
                 mold.ruby = ruby;
+                let seconds = milliseconds as f64 / 1000.0;
+                let word = format!("the app is loaded ({seconds:.1} s), workers start");
+                self.progress(generation, &word);
                 self.pending.push_back(Event::MoldReady(generation));
             }
             FromMold::Failed { reason } => {

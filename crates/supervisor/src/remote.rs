@@ -1,0 +1,225 @@
+//! The commands that speak to a running server: `oribi status`, `stop`, `restart`, `rollback`,
+//! `scale`, `reopen-logs`.
+
+mod find;
+mod show;
+
+use crate::answer::print;
+use crate::control::status::Status;
+use crate::control::{Reply, Request, line};
+use crate::memory;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use find::Wanted;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What a server gets to answer what it need not think about.
+const ANSWER: Duration = Duration::from_secs(10);
+/// What processes get to end once the connection to them has.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+const WHICH: &str = "\
+Without --control and --pid it is your one server that runs, or the one that was started in the \
+present directory.";
+
+/// The commands, for clap.
+pub fn subcommands() -> [Command; 6] {
+    [
+        command("status", "Show workers, what they do, and what waits", STATUS)
+            .arg(flag("json", "Print JSON, as docs/control.md describes it")),
+        command("stop", "End the server once what runs and waits is finished", STOP)
+            .arg(flag("now", "End at once: what runs is cut off"))
+            .arg(timeout("600")),
+        command(
+            "restart",
+            "Boot a new generation and switch to it without losing a request",
+            RESTART,
+        )
+        .arg(timeout("600")),
+        command("rollback", "Switch back to the generation that served before", ROLLBACK)
+            .arg(timeout("60")),
+        command("scale", "Have so many workers from now on", SCALE).arg(
+            Arg::new("workers")
+                .value_name("N")
+                .required(true)
+                .help("Worker processes")
+                .value_parser(clap::value_parser!(u16)),
+        ),
+        command("reopen-logs", "Open the log files again after they have been renamed", REOPEN),
+    ]
+}
+
+const STATUS: &str = "\
+Examples:
+  oribi status                            your server
+  oribi status --pid 1234                 one of several
+  oribi status --json | jq .queue.waiting";
+const STOP: &str = "\
+Examples:
+  oribi stop              returns when the server is gone
+  oribi stop --now        does not wait for what runs";
+const RESTART: &str = "\
+Examples:
+  oribi restart                   exit 0: the new generation serves
+                                  exit 1: it did not boot, the old one serves on
+  oribi restart --timeout 120";
+const ROLLBACK: &str = "\
+Examples:
+  oribi --rollback-window 300 ...     a server that holds the old generation for five minutes
+  oribi restart && ./smoke-test || oribi rollback";
+const SCALE: &str = "\
+Examples:
+  oribi scale 8";
+const REOPEN: &str = "\
+Examples:
+  mv access.log access.log.1 && oribi reopen-logs";
+
+fn command(name: &'static str, about: &'static str, examples: &str) -> Command {
+    let control = Arg::new("control").long("control").value_name("FILE");
+    let pid = Arg::new("pid").long("pid").value_name("PID").value_parser(clap::value_parser!(u32));
+    Command::new(name)
+        .about(about)
+        .after_help(format!("{WHICH}\n\n{examples}"))
+        .arg(control.help("Its control socket").value_parser(clap::value_parser!(PathBuf)))
+        .arg(pid.help("Its pid").conflicts_with("control"))
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn timeout(default: &'static str) -> Arg {
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("SECONDS")
+        .default_value(default)
+        .value_parser(clap::value_parser!(u64).range(1..=86_400))
+        .help("How long to wait for it")
+}
+
+/// Runs one of them. `before` is what stood before its name on the command line.
+pub fn run(name: &str, before: &ArgMatches, matches: &ArgMatches) -> Result<ExitCode, String> {
+    let control = matches.get_one::<PathBuf>("control").cloned();
+    let control = control.or_else(|| before.get_one::<String>("control").map(PathBuf::from));
+    let wanted = match (control, matches.get_one("pid")) {
+        (Some(path), _) => Wanted::Socket(path),
+        (None, Some(pid)) => Wanted::Pid(*pid),
+        (None, None) => Wanted::Any,
+    };
+    let path = find::find(&wanted)?;
+    let patience = |_| matches.get_one("timeout").map_or(ANSWER, |s| Duration::from_secs(*s));
+    let request = match name {
+        "status" => return status(&path, matches.get_flag("json")),
+        "stop" => return stop(&path, matches.get_flag("now"), patience(())),
+        "restart" => Request::Restart,
+        "rollback" => Request::Rollback,
+        "scale" => Request::Scale { workers: matches.get_one("workers").copied().unwrap_or(0) },
+        _ => Request::ReopenLogs,
+    };
+    match Answer::to(&path, &request, patience(()))?.last()? {
+        Some(Reply::Done(word)) => {
+            print(&word);
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Reply::Failed(why)) => Err(why),
+        _ => Err("the server ended before it had answered: see its log".into()),
+    }
+}
+
+fn status(path: &Path, json: bool) -> Result<ExitCode, String> {
+    let mut status = find::ask(path)?;
+    for process in status.processes() {
+        process.pss = process.pid.and_then(|pid| memory::pss(pid).ok());
+    }
+    let text = if json {
+        serde_json::to_string_pretty(&status).map_err(|error| error.to_string())?
+    } else {
+        show::text(&status, show::width())
+    };
+    print(text.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The last line never comes: the connection ends with the server. Its processes end just after.
+fn stop(path: &Path, now: bool, patience: Duration) -> Result<ExitCode, String> {
+    let status = find::ask(path)?;
+    let processes = pidfds(&status);
+    match Answer::to(path, &Request::Stop { now }, patience)?.last()? {
+        Some(Reply::Failed(why)) => return Err(why),
+        Some(_) => return Err("the server gave an answer that nobody asked for".into()),
+        None => {}
+    }
+    let until = Instant::now() + LAST_WAIT;
+    processes.iter().for_each(|process| wait_for_end(process, until));
+    print(&format!("the server (pid {}) has ended", status.pid));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Under rackup the supervisor is not the process that people know.
+fn pidfds(status: &Status) -> Vec<OwnedFd> {
+    let pids = [status.supervisor, status.pid].map(|pid| i32::try_from(pid).ok());
+    let pids = pids.into_iter().flatten().filter_map(Pid::from_raw);
+    pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
+}
+
+fn wait_for_end(process: &OwnedFd, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
+}
+
+/// What a server answers, line by line.
+struct Answer {
+    lines: BufReader<UnixStream>,
+    path: PathBuf,
+    until: Instant,
+}
+
+impl Answer {
+    /// Asks. Fails with a line that says what to do.
+    fn to(path: &Path, request: &Request, patience: Duration) -> Result<Answer, String> {
+        let mut socket = find::connect(path)?;
+        let refuse = |error| format!("{}: {error}", path.display());
+        socket.write_all(&line(request)).map_err(refuse)?;
+        let until = Instant::now() + patience;
+        Ok(Answer { lines: BufReader::new(socket), path: path.into(), until })
+    }
+
+    /// The line that is no progress; none if the server ends instead.
+    fn last(&mut self) -> Result<Option<Reply>, String> {
+        loop {
+            match self.next()? {
+                Some(Reply::Progress(word)) => print(&word),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Reply>, String> {
+        let path = self.path.display();
+        let left = self.until.saturating_duration_since(Instant::now());
+        let socket = self.lines.get_ref();
+        // No time at all would mean all the time there is.
+        let limit = socket.set_read_timeout(Some(left.max(Duration::from_millis(1))));
+        limit.map_err(|error| format!("{path}: {error}"))?;
+        let mut text = Vec::new();
+        match self.lines.read_until(b'\n', &mut text) {
+            Ok(0) => Ok(None),
+            Ok(_) => serde_json::from_slice(&text).map(Some).map_err(|error| {
+                format!("{path}: not an answer that this version of oribi understands: {error}")
+            }),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err("no answer in time; it may still come about: see oribi status".into())
+            }
+            // It was killed.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
+            Err(error) => Err(format!("{path}: {error}")),
+        }
+    }
+}
