@@ -5,6 +5,7 @@ require "socket"
 require "stringio"
 require "oribi/binary"
 require "oribi/mold"
+require "oribi/rack_options"
 
 module Oribi
   # Serves an app that is loaded in a Ruby already: `rackup -s Oribi`, `Rack::Handler::Oribi.run`.
@@ -34,8 +35,11 @@ module Oribi
     class << self
       # Serves `app` until the server ends. Returns when it ended well, exits with its status when
       # it did not.
-      def run(app, **options)
-        return Mold.join(Mold.inherited_socket, app) if ENV["ORIBI_MOLD"]
+      def run(app, given = {}, **options)
+        options = given.to_h.merge(options)
+        if ENV["ORIBI_MOLD"]
+          return Mold.join(Mold.inherited_socket, app, RackOptions.new(options).hooks)
+        end
 
         status = new(app, options).run
         exit(status) unless status.zero?
@@ -50,26 +54,9 @@ module Oribi
 
       # For `rackup -h`.
       def valid_options
-        settable.to_h { |option| ["#{option['name']}=#{option['metavar']}", option["doc"]] }
-      end
-
-      # The server's options, from the binary's one table.
-      def options_table
-        @options_table ||= JSON.parse(IO.popen([Binary.path, "options"], &:read))
-      end
-
-      # Rack's options as a command line of the server: Host and Port, and ours in any spelling
-      # (`workers`, `Workers`, `front-threads`, `FrontThreads`).
-      def command_line(options)
-        given = options.to_h { |name, value| [plain(name), value] }
-        line = settable.flat_map do |option|
-          next [] if %w[bind port].include?(option["name"])
-
-          # Rack gives every server WEBrick's AccessLog, a list of lists.
-          values = Array(given[plain(option["name"])]).grep_v(Array)
-          values.map { |value| "--#{option['flag']}=#{value}" }
+        RackOptions.settable.to_h do |option|
+          ["#{option['name']}=#{option['metavar']}", option["doc"]]
         end
-        line + addresses(given)
       end
 
       # A command line for generation 2, which neither becomes a daemon nor writes the pid file.
@@ -85,30 +72,12 @@ module Oribi
         end
         kept
       end
-
-      private
-
-      # `config` is Rack's word for the rackup file.
-      def settable = options_table.select { |option| option["in_file"] }
-
-      def plain(name) = name.to_s.delete("_-").downcase
-
-      def addresses(given)
-        return Array(given["bind"]).map { |address| "--bind=#{address}" } if given["bind"]
-
-        host = given["host"].to_s
-        return ["--bind=#{host}"] if host.start_with?("unix://", "tcp://")
-
-        host = "127.0.0.1" if host.empty?
-        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
-        ["--bind=tcp://#{host}:#{given['port'] || 9292}"]
-      end
     end
 
     def initialize(app, options)
       @app = app
       @options = options
-      @line = self.class.command_line(options)
+      @words = RackOptions.new(options)
       require "oribi/native"
     rescue LoadError => error
       raise Error, "the extension does not load: #{error.message}: build it again"
@@ -116,6 +85,9 @@ module Oribi
 
     # Returns the supervisor's exit status, as a shell would see it.
     def run
+      return explain if @words.explain?
+
+      announce
       Native.subreaper!
       @inbox, @outbox = IO.pipe
       before = catch_signals
@@ -131,6 +103,15 @@ module Oribi
 
     private
 
+    # For people who look at how another server begins.
+    def announce; end
+
+    # Prints what would hold; the exit status.
+    def explain
+      words = [Binary.path, "config", "--explain", *@words.line(directory)]
+      system(environment, *words) ? 0 : 1
+    end
+
     def catch_signals
       before = FORWARDED.to_h do |signal|
         [signal, trap(signal) { @outbox.write_nonblock("#{signal}\n", exception: false) }]
@@ -145,20 +126,28 @@ module Oribi
       Process.fork do
         [theirs, @inbox, @outbox].each(&:close)
         trap("CHLD", "DEFAULT")
-        Mold.join(ours, @app)
+        Mold.join(ours, @app, @words.hooks)
       end
     end
 
     # In a process group of its own, so that what a terminal sends to its foreground group arrives
     # once: from here.
     def start_supervisor(socket)
-      command = { "argv" => self.class.again(ARGV_OF_PROCESS), "directory" => directory }
-      environment = Binary.environment.merge(
-        "ORIBI_JOIN" => socket.fileno.to_s, "ORIBI_CALLER" => Process.pid.to_s,
-        "ORIBI_COMMAND" => JSON.generate(command)
-      )
-      Process.spawn(environment, [Binary.path, Binary::TITLE], *@line,
+      variables = environment.merge("ORIBI_JOIN" => socket.fileno.to_s,
+                                    "ORIBI_CALLER" => Process.pid.to_s)
+      Process.spawn(variables, [Binary.path, Binary::TITLE], *@words.line(directory),
                     socket.fileno => socket.fileno, pgroup: true)
+    end
+
+    def environment
+      Binary.environment.merge("ORIBI_COMMAND" => JSON.generate(about))
+    end
+
+    # What the supervisor is told about this process. A configuration file that is named as an
+    # option of the handler wins over the others, as Rhebok documents.
+    def about
+      { "argv" => self.class.again(ARGV_OF_PROCESS), "directory" => directory,
+        "config_wins" => true }
     end
 
     # A daemon has left its directory before the handler was loaded.

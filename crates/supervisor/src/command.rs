@@ -1,13 +1,16 @@
 //! The command line, built from the options table.
 
 use crate::answer::{print, say};
-use crate::options::{self, Layer, Settings};
+use crate::explain::{self, Form};
+use crate::layers::{Layer, Origin, given};
+use crate::options::{self, Settings};
 use crate::remote;
 use crate::ruby::{self, Ruby};
+use crate::sources::Sources;
 use crate::spawn::{Join, MoldLine};
 use crate::supervise;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use wire::settings::{self, Fallback, GROUPS, Kind, Setting};
 
@@ -37,6 +40,7 @@ pub fn run() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some(("check", after)) => check(&matches, after),
+        Some(("config", after)) => config(&matches, after),
         Some((name, after)) => remote::run(name, &matches, after),
         _ => serve(&matches),
     };
@@ -58,6 +62,13 @@ fn command() -> Command {
                 .about("Load configuration and app, print ok or what is wrong")
                 .args(arguments()),
         )
+        .subcommand(
+            Command::new("config")
+                .about("Print what is set, as a configuration file")
+                .args(arguments())
+                .arg(switch("explain").help("Print every setting, its value and who has set it"))
+                .arg(switch("json").help("The same as JSON")),
+        )
         .subcommand(Command::new("options").about("Print the table of options as JSON").hide(true))
         .subcommands(remote::subcommands())
         .disable_help_subcommand(true)
@@ -74,6 +85,10 @@ fn arguments() -> impl Iterator<Item = Arg> {
     groups.chain([rackup])
 }
 
+fn switch(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help_heading("What to print")
+}
+
 fn argument(setting: &'static Setting) -> Arg {
     let mut help = setting.doc.to_string();
     if let Kind::Choice(words) = setting.kind {
@@ -87,6 +102,7 @@ fn argument(setting: &'static Setting) -> Arg {
     if let Some(short) = setting.short {
         argument = argument.short(short);
     }
+    argument = argument.aliases(setting.also.iter().map(|name| name.replace('_', "-")));
     if setting.kind == Kind::Flag {
         argument = argument.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
@@ -97,22 +113,16 @@ fn argument(setting: &'static Setting) -> Arg {
 fn layer(matches: &ArgMatches) -> Layer {
     let said = settings::all().filter_map(|setting| {
         let values = matches.get_many::<String>(setting.name)?;
-        Some((setting.name, values.cloned().collect()))
+        Some((setting.name, given(values.cloned(), &Origin::CommandLine)))
     });
     said.collect()
 }
 
-/// The command line first, then the file it names.
-fn settings(mut line: Layer, ruby: &Ruby) -> Result<Settings, String> {
-    let config = line.remove("config").and_then(|mut files| files.pop());
-    let mut layers = vec![line];
-    if let Some(file) = &config {
-        if !Path::new(file).is_file() {
-            return Err(format!("{file} is not there: name a configuration file with -C"));
-        }
-        layers.push(ruby.configuration(file)?);
-    }
-    options::resolve(&layers)
+fn settings(line: Layer, ruby: &Ruby) -> Result<Settings, String> {
+    let sources = Sources::read(line, ruby)?;
+    let mut settings = options::resolve(&sources.layers)?;
+    settings.worker.config = sources.config.map(|file| file.to_string_lossy().into_owned());
+    Ok(settings)
 }
 
 fn rackup(matches: &ArgMatches) -> Result<PathBuf, String> {
@@ -130,14 +140,28 @@ fn rackup(matches: &ArgMatches) -> Result<PathBuf, String> {
     }
 }
 
-/// Options may stand before the word `check` and after it.
+/// Options may stand before a word such as `check` and after it.
+fn both(before: &ArgMatches, after: &ArgMatches) -> Layer {
+    let mut line = layer(before);
+    line.extend(layer(after));
+    line
+}
+
+fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
+    let form = match (after.get_flag("json"), after.get_flag("explain")) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Table,
+        (false, false) => Form::File,
+    };
+    let sources = Sources::read(both(before, after), &Ruby::find()?)?;
+    explain::explain(&sources, form).map(|()| ExitCode::SUCCESS)
+}
+
 fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let ruby = Ruby::find()?;
     let named = |matches: &ArgMatches| matches.contains_id("rackup");
     let rackup = rackup(if named(after) { after } else { before })?;
-    let mut line = layer(before);
-    line.extend(layer(after));
-    let settings = settings(line, &ruby)?;
+    let settings = settings(both(before, after), &ruby)?;
     let loads = ruby.check(&rackup, &settings.environment)?;
     Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -168,10 +192,14 @@ mod tests {
         command().debug_assert();
         let said = parse(&["-b", "unix:///a", "-b", "tcp://[::1]:1", "--retry-idempotent", "x.ru"]);
         let said = said.unwrap();
-        assert_eq!(said["bind"], ["unix:///a", "tcp://[::1]:1"]);
-        assert_eq!(said["retry_idempotent"], ["true"]);
-        let off = parse(&["--retry-idempotent=false"]).unwrap();
-        assert_eq!(off["retry_idempotent"], ["false"]);
+        let texts = |said: &Layer, name| -> Vec<String> {
+            said[name].iter().map(|given| given.text.clone()).collect()
+        };
+        assert_eq!(texts(&said, "bind"), ["unix:///a", "tcp://[::1]:1"]);
+        assert_eq!(texts(&said, "retry_idempotent"), ["true"]);
+        let off = parse(&["--retry-idempotent=false", "--max-workers", "3"]).unwrap();
+        assert_eq!(texts(&off, "retry_idempotent"), ["false"]);
+        assert_eq!(texts(&off, "workers"), ["3"]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ mod children;
 mod command;
 mod control;
 mod error_log;
+mod explain;
 mod inherit;
+mod layers;
 mod listen;
 
 mod memory;
@@ -18,6 +20,7 @@ mod remote;
 mod ruby;
 mod run_front;
 mod signals;
+mod sources;
 mod spawn;
 mod supervise;
 

@@ -1,14 +1,10 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
+use crate::layers::{self, Layer, Said};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
-use wire::settings::{self, Address, Fallback, SEATS_PER_GENERATION, Setting, Value};
-
-/// What one source says: unchecked values by option.
-pub type Layer = BTreeMap<&'static str, Vec<String>>;
+use wire::settings::{Address, SEATS_PER_GENERATION};
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,9 +115,10 @@ pub struct WorkerOptions {
 
 /// Resolves layers, the first of which wins.
 pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
+    layers::check(layers)?;
     let said = Said(layers);
     let settings = Settings {
-        binds: binds(layers)?,
+        binds: said.binds()?.into_iter().map(|(address, _)| address).collect(),
         workers: said.count("workers")? as u16,
         threads: said.count("threads")? as u16,
         environment: said.text("environment")?,
@@ -151,56 +148,8 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// What the layers say, option by option; where they say nothing, its fallback.
-struct Said<'a>(&'a [Layer]);
-
-impl Said<'_> {
-    fn value(&self, name: &str) -> Result<Value, String> {
-        let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
-        let said = self.0.iter().find_map(|layer| layer.get(name)).and_then(|all| all.last());
-        setting.check(&said.cloned().unwrap_or_else(|| fallback(setting)))
-    }
-
-    fn maybe(&self, name: &str) -> Result<Option<String>, String> {
-        let is_said = self.0.iter().any(|layer| layer.contains_key(name));
-        is_said.then(|| self.text(name)).transpose()
-    }
-
-    fn count(&self, name: &str) -> Result<u32, String> {
-        match self.value(name)? {
-            Value::Count(n) => Ok(n),
-            other => Err(format!("{name}: {other:?} is not a number")),
-        }
-    }
-
-    fn text(&self, name: &str) -> Result<String, String> {
-        match self.value(name)? {
-            Value::Text(text) => Ok(text),
-            other => Err(format!("{name}: {other:?} is no text")),
-        }
-    }
-
-    fn bytes(&self, name: &str) -> Result<u64, String> {
-        match self.value(name)? {
-            Value::Bytes(count) => Ok(count),
-            other => Err(format!("{name}: {other:?} is no number of bytes")),
-        }
-    }
-
-    fn seconds(&self, name: &str) -> Result<Duration, String> {
-        match self.value(name)? {
-            Value::Seconds(seconds) => Ok(Duration::from_secs_f64(seconds)),
-            other => Err(format!("{name}: {other:?} is no duration")),
-        }
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, String> {
-        Ok(self.value(name)? == Value::Flag(true))
-    }
-}
-
 fn listening(said: &Said) -> Result<Listening, String> {
-    let mode = said.0.iter().any(|layer| layer.contains_key("socket_mode"));
+    let mode = said.is_said("socket_mode");
     Ok(Listening {
         backlog: said.count("backlog")? as i32,
         reuse_port: said.flag("reuse_port")?,
@@ -231,12 +180,15 @@ fn recycling(said: &Said) -> Result<Recycling, String> {
 }
 
 fn worker(said: &Said) -> Result<WorkerOptions, String> {
+    let most = said.is_said("max_gc_per_request").then(|| said.count("max_gc_per_request"));
+    let most = most.transpose()?;
     Ok(WorkerOptions {
         early_hints: said.flag("early_hints")?,
         request_timeout: said.seconds("request_timeout")?.as_secs_f64(),
         request_timeout_soft: said.seconds("request_timeout_soft")?.as_secs_f64(),
-        oob_gc: said.flag("oob_gc")?,
-        max_gc_per_request: said.count("max_gc_per_request")?,
+        // Said to be 0 it means never; unsaid it means when need be.
+        oob_gc: said.flag("oob_gc")? && most != Some(0),
+        max_gc_per_request: most.unwrap_or(0),
         min_gc_per_request: said.count("min_gc_per_request")?,
         warm_up: said.maybe("warm_up")?,
         config: None,
@@ -258,7 +210,7 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
         half_close_timeout: said.seconds("half_close_timeout")?,
         connections: said.count("connections")? as usize,
         connections_per_peer: said.count("connections_per_peer")? as usize,
-        trusted_proxies: trusted_proxies(said.0)?,
+        trusted_proxies: said.list("trusted_proxies")?,
         forwarded: said.text("forwarded")?,
         proxy_protocol: said.flag("proxy_protocol")?,
         chunked_transfer: said.flag("chunked_transfer")?,
@@ -269,58 +221,15 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
     })
 }
 
-/// The networks of the first layer that names any.
-fn trusted_proxies(layers: &[Layer]) -> Result<Vec<String>, String> {
-    let said = layers.iter().find_map(|layer| layer.get("trusted_proxies"));
-    let networks = said.cloned().unwrap_or_default();
-    networks.iter().try_for_each(|network| checked("trusted_proxies", network))?;
-    Ok(networks)
-}
-
-/// The addresses of the first layer that names any; `port` is short for one of them.
-fn binds(layers: &[Layer]) -> Result<Vec<Address>, String> {
-    for layer in layers {
-        let mut binds = Vec::new();
-        for text in layer.get("bind").into_iter().flatten() {
-            checked("bind", text)?;
-            binds.push(Address::parse(text)?);
-        }
-        for text in layer.get("port").into_iter().flatten() {
-            checked("port", text)?;
-            binds.push(Address::parse(&format!("127.0.0.1:{text}"))?);
-        }
-        if !binds.is_empty() {
-            return Ok(binds);
-        }
-    }
-    let bind = settings::find("bind").ok_or("no option bind")?;
-    Ok(vec![Address::parse(&fallback(bind))?])
-}
-
-fn checked(name: &str, text: &str) -> Result<(), String> {
-    settings::find(name).map_or(Ok(()), |setting| setting.check(text).map(|_| ()))
-}
-
-fn fallback(setting: &Setting) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    match (setting.fallback, setting.name) {
-        (Fallback::Fixed(text), _) => text.into(),
-        (_, "workers") => cores.clamp(2, SEATS_PER_GENERATION as usize).to_string(),
-        (_, "front_threads") => (cores / 4).clamp(1, wire::FRONTS).to_string(),
-        (_, "environment") => std::env::var("RACK_ENV")
-            .ok()
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| "development".into()),
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::{Origin, given};
 
     fn layer(pairs: &[(&'static str, &[&str])]) -> Layer {
-        pairs.iter().map(|(k, v)| (*k, v.iter().map(ToString::to_string).collect())).collect()
+        let said =
+            |values: &[&str]| given(values.iter().map(ToString::to_string), &Origin::CommandLine);
+        pairs.iter().map(|(name, values)| (*name, said(values))).collect()
     }
 
     #[test]
@@ -340,6 +249,17 @@ mod tests {
         let file = layer(&[("bind", &["unix:///run/a.sock", "tcp://0.0.0.0:80"])]);
         let binds = resolve(&[line, file]).unwrap().binds;
         assert_eq!(binds, [Address::Tcp("127.0.0.1".into(), 3000)]);
+    }
+
+    #[test]
+    fn a_worker_told_to_collect_after_no_requests_never_does() {
+        let gc = |most: Option<&str>| {
+            let mut layer = layer(&[("oob_gc", &["yes"])]);
+            layer.extend(most.map(|n| ("max_gc_per_request", given([n.into()], &Origin::Default))));
+            let worker = resolve(&[layer]).unwrap().worker;
+            (worker.oob_gc, worker.max_gc_per_request)
+        };
+        assert_eq!([gc(None), gc(Some("5")), gc(Some("0"))], [(true, 0), (true, 5), (false, 0)]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Which Ruby runs the molds, where our Ruby files are, and the two things a short-lived Ruby is
 //! asked.
 
-use crate::options::Layer;
-use serde_json::{Map, Value, json};
+use crate::layers::{Given, Layer, Origin};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,7 +57,8 @@ impl Ruby {
     }
 
     /// Evaluates a configuration file. What is wrong with it Ruby has said already.
-    pub fn configuration(&self, file: &str) -> Result<Layer, String> {
+    pub fn configuration(&self, file: &Path) -> Result<Layer, String> {
+        let shown = file.display();
         let mut command = self.command("oribi/config", "Oribi::Config.dump(ARGV.fetch(0))");
         let output = command
             .arg(file)
@@ -64,11 +66,18 @@ impl Ruby {
             .output()
             .map_err(|error| self.not_runnable(&error))?;
         if !output.status.success() {
-            return Err(format!("{file} was not accepted"));
+            return Err(format!("{shown} was not accepted"));
         }
-        let said: Map<String, Value> = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("{file}: its values could not be read: {error}"))?;
-        said.into_iter().map(|(name, values)| one_option(file, &name, &values)).collect()
+        let said: BTreeMap<String, Vec<(String, String)>> = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{shown}: its values could not be read: {error}"))?;
+        let layer = said.into_iter().map(|(name, values)| {
+            let setting =
+                settings::find(&name).ok_or_else(|| format!("{shown}: no option {name}"))?;
+            let values = values.into_iter();
+            let given = values.map(|(text, place)| Given { text, origin: Origin::Line(place) });
+            Ok((setting.name, given.collect()))
+        });
+        layer.collect()
     }
 
     /// Loads a rackup file in a Ruby of its own; true when it loads.
@@ -93,20 +102,6 @@ fn lib_beside_binary() -> Option<PathBuf> {
     let candidates = ["../../../lib", "../../.."].map(|up| binary.join(up));
     let found = candidates.iter().find(|lib| lib.join("oribi/mold.rb").exists())?;
     found.canonicalize().ok()
-}
-
-fn one_option(
-    file: &str,
-    name: &str,
-    values: &Value,
-) -> Result<(&'static str, Vec<String>), String> {
-    let setting = settings::find(name).ok_or_else(|| format!("{file}: no option {name}"))?;
-    let values = values.as_array().into_iter().flatten().filter_map(Value::as_str);
-    let values: Vec<String> = values.map(ToString::to_string).collect();
-    for value in &values {
-        setting.check(value).map_err(|why| format!("{file}: {why}"))?;
-    }
-    Ok((setting.name, values))
 }
 
 /// The options table for Ruby and the docs.

@@ -178,9 +178,9 @@ impl Setting {
                 Ok(s) if (0.0..=86_400.0).contains(&s) => Ok(Value::Seconds(s)),
                 _ => wrong("a number of seconds from 0 to 86400"),
             },
-            Kind::Flag => match text {
-                "true" => Ok(Value::Flag(true)),
-                "false" => Ok(Value::Flag(false)),
+            Kind::Flag => match &*text.to_ascii_lowercase() {
+                "true" | "yes" | "on" | "1" => Ok(Value::Flag(true)),
+                "false" | "no" | "off" | "0" => Ok(Value::Flag(false)),
                 _ => wrong("true or false"),
             },
             Kind::Bytes => match bytes(text) {
@@ -250,6 +250,7 @@ mod tests {
         assert_eq!(find("front-threads").map(|s| s.name), Some("front_threads"));
         assert!(find("frontthreads").is_none());
         assert_eq!(find("max_workers").map(|s| s.name), Some("workers"));
+        assert_eq!(find("reuseport").map(|s| s.name), Some("reuse_port"));
     }
 
     #[test]
@@ -299,7 +300,11 @@ mod tests {
         assert_eq!(workers.check("3"), Ok(Value::Count(3)));
         assert_eq!(workers.check("0"), Err("workers: \"0\" is not a number from 1 to 512".into()));
         assert!(find("shutdown_timeout").unwrap().check("NaN").is_err());
-        assert!(find("retry_idempotent").unwrap().check("yes").is_err());
+        let flag = find("retry_idempotent").unwrap();
+        for (text, value) in [("true", true), ("Yes", true), ("1", true), ("NO", false)] {
+            assert_eq!(flag.check(text), Ok(Value::Flag(value)));
+        }
+        assert!(flag.check("maybe").is_err());
         assert!(find("environment").unwrap().check("a\nb").is_err());
     }
 }

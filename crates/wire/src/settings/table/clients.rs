@@ -59,6 +59,15 @@ pub(super) const LIMITS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "timeout",
+        metavar: "SECONDS",
+        doc: "As in Rhebok how long a client may keep one waiting: first_byte_timeout, \
+              head_timeout, body_timeout and write_timeout at once. For the time the app may \
+              take see request_timeout",
+        kind: Kind::Seconds,
+        ..PLAIN
+    },
+    Setting {
         name: "keep_alive_timeout",
         metavar: "SECONDS",
         doc: "How long a connection is kept for the next request; 0: for ever",

@@ -17,8 +17,22 @@ pub(super) const GENERAL: &[Setting] = &[
         name: "port",
         short: Some('p'),
         metavar: "PORT",
-        doc: "Listen on this port of 127.0.0.1, short for -b tcp://127.0.0.1:PORT",
+        doc: "Listen on this port of 127.0.0.1 or of the host named, short for -b tcp://HOST:PORT",
         kind: Kind::Count { min: 0, max: 65535 },
+        ..PLAIN
+    },
+    Setting {
+        name: "host",
+        short: Some('o'),
+        metavar: "HOST",
+        doc: "Listen on port 9292 of this host, or on the port named",
+        ..PLAIN
+    },
+    Setting {
+        name: "path",
+        metavar: "PATH",
+        doc: "Listen on this unix socket, short for -b unix://PATH",
+        kind: Kind::Path,
         ..PLAIN
     },
     Setting {
@@ -78,6 +92,7 @@ pub(super) const GENERAL: &[Setting] = &[
     },
     Setting {
         name: "reuse_port",
+        also: &["reuseport"],
         metavar: "BOOL",
         doc: "Let other servers listen on the same TCP port (SO_REUSEPORT)",
         kind: Kind::Flag,

@@ -99,6 +99,7 @@ pub(super) const RECYCLING: &[Setting] = &[
 pub(super) const COLLECTING: &[Setting] = &[
     Setting {
         name: "oob_gc",
+        also: &["oobgc"],
         metavar: "BOOL",
         doc: "Collect garbage between requests, out of the queue",
         kind: Kind::Flag,
@@ -107,9 +108,9 @@ pub(super) const COLLECTING: &[Setting] = &[
     },
     Setting {
         name: "max_gc_per_request",
-        doc: "With oob_gc: requests after which a worker collects at the latest; 0: when it would have to within the next request",
+        doc: "With oob_gc: requests after which a worker collects at the latest; 0: never",
         kind: Kind::Count { min: 0, max: 1_000_000_000 },
-        fallback: Fallback::Fixed("0"),
+        fallback: Fallback::Found("when it would have to within the next request"),
         ..PLAIN
     },
     Setting {
