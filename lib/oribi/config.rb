@@ -16,7 +16,7 @@ module Oribi
   #
   # The file is evaluated twice: in a short-lived Ruby for the settings, in each mold for the hooks.
   class Config
-    HOOKS = (Hooks::NAMES | %w[on_request_timeout]).freeze
+    HOOKS = Hooks::NAMES
 
     class << self
       # Evaluates `file` and prints what it says as JSON: option name => values, each with its
