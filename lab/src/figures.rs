@@ -13,7 +13,7 @@ use oribi_load::hist::Hist;
 use oribi_load::outcome::{Class, Outcome, Tick};
 use oribi_load::plan::Request;
 
-use crate::results::PhaseResult;
+use crate::results::{DeployResult, PhaseResult};
 use crate::scenario::{Case, Phase, PhaseLoad};
 
 /// Milliseconds of a tick of [`Outcome::ticks`].
@@ -55,6 +55,7 @@ pub fn of_phase(
     workers(&mut figures, outcome, stack_workers);
     figures.set("served", None, served(phase, outcome, stack_workers));
     kills(&mut figures, phase, result);
+    deploys(&mut figures, phase, result);
     for (name, value) in overload::figures(phase, outcome, earlier) {
         figures.set(name, None, Some(value));
     }
@@ -209,9 +210,24 @@ fn kills(figures: &mut Figures, phase: &Phase, result: &PhaseResult) {
         return;
     }
     let kills = result.kills_ms.len() as f64;
-    let lost: u64 = result.outcome.classes.iter().map(|class| class.failures.total()).sum();
     figures.set("kills", None, Some(kills));
-    figures.set("lost_per_kill", None, (kills > 0.0).then(|| lost as f64 / kills));
+    figures.set("lost_per_kill", None, (kills > 0.0).then(|| lost(result) / kills));
+}
+
+fn deploys(figures: &mut Figures, phase: &Phase, result: &PhaseResult) {
+    if phase.deploy.is_none() {
+        return;
+    }
+    let deploys = result.deploys.len() as f64;
+    figures.set("deploys", None, Some(deploys));
+    let slowest = |time: fn(&DeployResult) -> f64| result.deploys.iter().map(time).reduce(f64::max);
+    figures.set("new_ms", None, slowest(|one| one.new_ms));
+    figures.set("old_ms", None, slowest(|one| one.old_ms));
+    figures.set("lost_per_deploy", None, (deploys > 0.0).then(|| lost(result) / deploys));
+}
+
+fn lost(result: &PhaseResult) -> f64 {
+    result.outcome.classes.iter().map(|class| class.failures.total()).sum::<u64>() as f64
 }
 
 #[cfg(test)]

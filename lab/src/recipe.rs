@@ -55,6 +55,10 @@ pub struct Recipe {
     /// A command run once instead of a server: it prints one JSON object of metrics.
     #[serde(default)]
     pub reference: bool,
+    /// The command that makes it take up new code without losing anything, if it can: a template
+    /// that knows `pid` besides, its first process.
+    #[serde(default)]
+    pub deploy: Vec<String>,
     /// The signal that ends it well.
     #[serde(default = "term")]
     pub stop: String,

@@ -148,9 +148,23 @@ pub struct PhaseResult {
     pub samples: Vec<Sample>,
     /// Kills, in milliseconds since the phase began.
     pub kills_ms: Vec<f64>,
+    /// Deploys, in order.
+    #[serde(default)]
+    pub deploys: Vec<DeployResult>,
     /// What `samples` come to; see [`crate::figures::series::of_soak`].
     #[serde(default)]
     pub series: Vec<SeriesResult>,
+}
+
+/// One deploy; milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeployResult {
+    /// When it was ordered, since the phase began.
+    pub at_ms: f64,
+    /// From then until the new release first answered.
+    pub new_ms: f64,
+    /// From then until an older one last answered.
+    pub old_ms: f64,
 }
 
 /// How often CPU is read while a phase runs; also the length of the generator's slices.

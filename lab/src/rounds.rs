@@ -2,6 +2,7 @@
 //! while disturbs all of them. What is done is written at once.
 
 pub mod cell;
+pub mod deploy;
 pub mod generator;
 pub mod interrupt;
 pub mod kill;

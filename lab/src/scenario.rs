@@ -145,6 +145,9 @@ pub struct Phase {
     /// Kills workers meanwhile.
     #[serde(default)]
     pub kill: Option<Kill>,
+    /// Deploys new code meanwhile.
+    #[serde(default)]
+    pub deploy: Option<Deploy>,
     /// Failures are what this phase is about: they are shown, and do not void the cell.
     #[serde(default)]
     pub failures_expected: bool,
@@ -230,6 +233,15 @@ pub struct Kill {
     pub every_ms: u64,
     /// The signal's name.
     pub signal: String,
+}
+
+/// Deploys new code while a phase runs, as each server's file says how. The application says by
+/// `/release` which release it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deploy {
+    /// When, in milliseconds since the phase began.
+    pub at_ms: Vec<u64>,
 }
 
 /// A promise: `metric` of one contender, alone or over others, against a bound.

@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod http;
 pub mod live;
+pub mod order;
 pub mod render;
 pub mod running;
 pub mod surroundings;
@@ -20,6 +21,7 @@ use crate::recipe::Recipe;
 use crate::results::ContenderFacts;
 use crate::scenario::{Case, Contender, Stack};
 use crate::stack::live::Live;
+use crate::stack::order::{Order, RELEASE, adapt};
 use crate::stack::render::{Context, Place};
 
 pub use crate::stack::live::{Failed, abort_all};
@@ -138,13 +140,16 @@ impl Blueprint {
     /// then by the front.
     pub fn start(&self, path: &str) -> Result<Running, Failed> {
         let live = Live::new(temporary_root())?;
-        let mut commands = Vec::new();
+        order::release(live.dir(), 1)?;
+        let (mut commands, mut orders) = (Vec::new(), Vec::new());
         let listen = self.stack.listen.as_deref();
         let begun = Instant::now();
         let places = places(&self.server, listen, live.dir(), self.instances())?;
         for (index, place) in places.iter().enumerate() {
             let context = Context { place: place.clone(), ..self.context() };
-            commands.push(self.spawn(&live, &self.server, &index.to_string(), context)?);
+            let (command, order) = self.spawn(&live, &self.server, &index.to_string(), context)?;
+            commands.push(command);
+            orders.push(order);
         }
         for (index, place) in places.iter().enumerate() {
             live.await_answer(index, &place.listen, path)?;
@@ -155,11 +160,13 @@ impl Blueprint {
             let own = Place::tcp(free_ports(1)?[0]);
             url.clone_from(&own.listen);
             let context = Context { place: own, backends: places.clone(), ..self.context() };
-            commands.insert(0, self.spawn(&live, front, "front", context)?);
+            commands.insert(0, self.spawn(&live, front, "front", context)?.0);
             live.await_answer(places.len(), &url, path)?;
         }
         let instances = places.into_iter().map(|place| place.listen).collect();
-        Ok(Running::new(live, url, start_ms, commands, instances, self.each()))
+        let mut running = Running::new(live, url, start_ms, commands, instances, self.each());
+        running.orders = orders;
+        Ok(running)
     }
 
     fn each(&self) -> u32 {
@@ -203,7 +210,7 @@ impl Blueprint {
     fn bundler_missing(&self) -> Option<String> {
         let gemfile = self.gemfile(&self.server)?;
         let mut ruby = Command::new("ruby");
-        adapt(&mut ruby, surroundings::changes(&BTreeMap::new(), None));
+        adapt(&mut ruby, &surroundings::changes(&BTreeMap::new(), None));
         let there = ruby.args(["-e", "require 'bundler'"]).stderr(Stdio::null()).status();
         let text = "needs Bundler, which is not installed: apt-get install ruby-bundler";
         (!there.is_ok_and(|it| it.success())).then(|| format!("{} {text}", gemfile.display()))
@@ -213,7 +220,7 @@ impl Blueprint {
         let said = self.context().fill_all("version", &recipe.version).ok().and_then(|words| {
             let (program, arguments) = words.split_first()?;
             let mut command = Command::new(program);
-            adapt(&mut command, surroundings::changes(&BTreeMap::new(), None));
+            adapt(&mut command, &surroundings::changes(&BTreeMap::new(), None));
             let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said).into_owned();
@@ -222,14 +229,15 @@ impl Blueprint {
         said.unwrap_or_else(|| "unknown".into())
     }
 
-    /// Writes the files of an instance and starts it; the command as one line.
+    /// Writes the files of an instance and starts it; the command as one line, and how it is
+    /// told to take up new code.
     fn spawn(
         &self,
         live: &Live,
         recipe: &Recipe,
         part: &str,
         mut context: Context,
-    ) -> Result<String, Failed> {
+    ) -> Result<(String, Order), Failed> {
         let dir = live.dir().join(part);
         context.dir = dir.to_string_lossy().into_owned();
         let file_failed = |error| format!("{}: {}: {error}", recipe.name, dir.display());
@@ -245,25 +253,22 @@ impl Blueprint {
         for (name, template) in &recipe.env {
             own.insert(name.clone(), context.fill(&format!("{}: env", recipe.name), template)?);
         }
+        let release = order::release_file(live.dir()).to_string_lossy().into_owned();
+        own.insert(RELEASE.into(), release);
         if !recipe.front {
             own.extend(self.stack.env.clone());
         }
         let (program, arguments) = words.split_first().ok_or("command: comes to nothing")?;
         let mut command = Command::new(program);
-        adapt(&mut command, surroundings::changes(&own, self.gemfile(recipe).as_deref()));
-        command.args(arguments).current_dir(self.app_dir().unwrap_or(&dir));
+        let changes = surroundings::changes(&own, self.gemfile(recipe).as_deref());
+        adapt(&mut command, &changes);
+        let folder = self.app_dir().unwrap_or(&dir).to_path_buf();
+        command.args(arguments).current_dir(&folder);
         let name = if part == "0" || recipe.front { String::new() } else { format!(" {part}") };
-        live.spawn(format!("{}{name}", recipe.name), recipe, &dir, command)?;
-        Ok(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-    }
-}
-
-fn adapt(command: &mut Command, changes: surroundings::Changes) {
-    for (name, value) in changes {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
+        context.pid = live.spawn(format!("{}{name}", recipe.name), recipe, &dir, command)?;
+        let deploy = context.fill_all(&format!("{}: deploy", recipe.name), &recipe.deploy)?;
+        let order = Order { words: deploy, changes, folder, dir };
+        Ok((words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "), order))
     }
 }
 

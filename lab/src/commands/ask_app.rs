@@ -70,6 +70,7 @@ fn case(app: &cli::App, config: &Path) -> Result<Case, String> {
         beside: Vec::new(),
         timeout_seconds: 30.0,
         kill: None,
+        deploy: None,
         failures_expected: false,
         service_seconds: BTreeMap::new(),
     };

@@ -4,7 +4,7 @@ use oribi_load::hist::Hist;
 use oribi_load::outcome::{Class, Failures, Outcome, Tick};
 
 use super::of_phase;
-use crate::results::PhaseResult;
+use crate::results::{DeployResult, PhaseResult};
 use crate::scenario::{Case, Phase};
 
 fn case(requests: &str) -> Case {
@@ -152,6 +152,26 @@ fn served_cuts_what_runs_beyond_the_end() {
     let phase = phase("[service_seconds]\nfast = 0.01\nslow = 0.4");
     let found = of_phase(&case(""), &phase, &seen, 2.0, &BTreeMap::new());
     near(&found, "load.served", (0.2 + 0.8 + 0.3) / 4.0);
+}
+
+#[test]
+fn of_deploys_the_slowest_counts() {
+    let mut all = class("all", 103, 100, 100);
+    all.failures.reset = 3;
+    let mut seen = result(vec![all]);
+    let one = |at_ms, new_ms, old_ms| DeployResult { at_ms, new_ms, old_ms };
+    seen.deploys = vec![one(500.0, 300.0, 900.0), one(1500.0, 400.0, 700.0)];
+    let deploying = phase("[deploy]\nat_ms = [500, 1500]");
+    let found = of_phase(&case(""), &deploying, &seen, 2.0, &BTreeMap::new());
+    near(&found, "load.deploys", 2.0);
+    near(&found, "load.new_ms", 400.0);
+    near(&found, "load.old_ms", 900.0);
+    near(&found, "load.lost_per_deploy", 1.5);
+    seen.deploys.clear();
+    let none = of_phase(&case(""), &deploying, &seen, 2.0, &BTreeMap::new());
+    near(&none, "load.deploys", 0.0);
+    assert!(!none.contains_key("load.new_ms"));
+    assert!(!figures(&seen, 2.0).contains_key("load.deploys"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::library::Library;
 use crate::library::nearest::nearest;
 use crate::metrics;
 use crate::recipe::Recipe;
-use crate::scenario::{Case, Contender, Phase, PhaseLoad};
+use crate::scenario::{Case, Contender, Deploy, Phase, PhaseLoad};
 use crate::stack::merge;
 use crate::stack::render;
 
@@ -77,7 +77,7 @@ pub fn case(library: &Library, case: &Case) -> Wrong {
         .all(|its| library.recipe(&its.server).is_ok_and(|recipe| recipe.reference));
     fail_if(case.phase.is_empty() && !only_references, || "no phase: nothing is measured".into())?;
     for (index, phase) in case.phase.iter().enumerate() {
-        self::phase(case, &case.phase[..index], phase)
+        self::phase(library, case, &case.phase[..index], phase)
             .map_err(|wrong| format!("phase `{}`: {wrong}", phase.name))?;
     }
     case.show.iter().try_for_each(|name| metric(case, "show", name))?;
@@ -176,7 +176,7 @@ fn request(request: &Request) -> Wrong {
     })
 }
 
-fn phase(case: &Case, earlier: &[Phase], phase: &Phase) -> Wrong {
+fn phase(library: &Library, case: &Case, earlier: &[Phase], phase: &Phase) -> Wrong {
     no_metric("name", &phase.name)?;
     let classes: BTreeSet<&str> = case.request.iter().map(|its| its.class.as_str()).collect();
     let class = |key: &str, name: &str| {
@@ -193,7 +193,24 @@ fn phase(case: &Case, earlier: &[Phase], phase: &Phase) -> Wrong {
     if let Some(kill) = &phase.kill {
         positive("kill: every_ms", kill.every_ms as f64)?;
     }
+    if let Some(deploy) = &phase.deploy {
+        deploys(library, case, deploy)?;
+    }
     load(earlier, &phase.load)
+}
+
+fn deploys(library: &Library, case: &Case, deploy: &Deploy) -> Wrong {
+    let later = deploy.at_ms.windows(2).all(|two| two[0] < two[1]);
+    fail_if(deploy.at_ms.is_empty() || !later, || {
+        "deploy: at_ms: must be moments, one after the other".into()
+    })?;
+    for contender in &case.contender {
+        let recipe = library.recipe(&contender.server)?;
+        fail_if(recipe.deploy.is_empty() && !recipe.reference, || {
+            format!("deploy: {}'s file does not say how it takes up new code", recipe.name)
+        })?;
+    }
+    Ok(())
 }
 
 fn load(earlier: &[Phase], load: &PhaseLoad) -> Wrong {

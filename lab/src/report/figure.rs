@@ -74,7 +74,7 @@ impl Column {
     /// True when anything above 0 is a failure.
     pub fn counts_failures(&self) -> bool {
         let name = self.metric.map_or("", |metric| metric.name);
-        ["failed", "failed_share", "lost_per_kill"].contains(&name)
+        ["failed", "failed_share", "lost_per_kill", "lost_per_deploy"].contains(&name)
     }
 
     /// True when larger is better.

@@ -148,7 +148,7 @@ fn over_time(phase: &Phase, parts: &[Part]) -> Option<Plot> {
             name,
             class: chart::colour(*at),
             ticks: &part.outcome.ticks,
-            kills_ms: &part.kills_ms,
+            events_ms: events(part),
         })
         .collect();
     let title = "Answers over time".to_owned();
@@ -157,12 +157,21 @@ fn over_time(phase: &Phase, parts: &[Part]) -> Option<Plot> {
     if phase.kill.is_some() {
         about += " Vertical lines: a worker was killed.";
     }
+    if phase.deploy.is_some() {
+        about += " Vertical lines: new code was deployed.";
+    }
     let marks = changes(&phase.load);
     if !marks.is_empty() {
         about += " Dashed: the load changed.";
     }
     let svg = strips::answers(&title, &rows, &marks)?;
     Some(Plot { title, about, svg, legend: Vec::new() })
+}
+
+/// What befell it, in milliseconds since the phase began.
+fn events(part: &PhaseResult) -> Vec<f64> {
+    let deploys = part.deploys.iter().map(|one| one.at_ms);
+    part.kills_ms.iter().copied().chain(deploys).collect()
 }
 
 /// Seconds at which the load changes.

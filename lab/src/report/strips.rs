@@ -22,11 +22,11 @@ pub struct Answers<'a> {
     pub class: String,
     /// For each 100 ms.
     pub ticks: &'a [Tick],
-    /// Milliseconds since the phase began.
-    pub kills_ms: &'a [f64],
+    /// What befell it: milliseconds since the phase began.
+    pub events_ms: Vec<f64>,
 }
 
-/// Good answers upwards, failed ones in red upon them, kills as marks; `marks` are seconds at which
+/// Good answers upwards, failed ones in red upon them, what befell the server as lines; `marks` are seconds at which
 /// the load changes.
 pub fn answers(title: &str, rows: &[Answers], marks: &[f64]) -> Option<String> {
     let longest = rows.iter().map(|row| row.ticks.len()).max().filter(|ticks| *ticks > 1)?;
@@ -43,7 +43,7 @@ pub fn answers(title: &str, rows: &[Answers], marks: &[f64]) -> Option<String> {
     let high = rows.iter().map(high).fold(1.0, f64::max);
     let desc = rows.iter().map(|row| {
         let failed: u64 = row.ticks.iter().map(|tick| u64::from(tick.failed)).sum();
-        format!("{}: {failed} failed, {} kills. ", row.name, row.kills_ms.len())
+        format!("{}: {failed} failed, {} lines. ", row.name, row.events_ms.len())
     });
     let height = ROW * rows.len() as f64 + FOOT;
     let mut svg = Svg::new(title, &desc.collect::<String>(), height);
@@ -71,8 +71,8 @@ pub fn answers(title: &str, rows: &[Answers], marks: &[f64]) -> Option<String> {
                 svg.bar("failed", (left, bottom - good - tall), (wide, tall));
             }
         }
-        for kill in row.kills_ms {
-            let at = x.at(kill / 1e3);
+        for event in &row.events_ms {
+            let at = x.at(event / 1e3);
             svg.line("kill", (at, bottom - TALL), (at, bottom + 3.0));
         }
         for mark in marks.iter().filter(|mark| **mark < end) {

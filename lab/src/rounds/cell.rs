@@ -8,6 +8,7 @@ use oribi_load::plan::{Plan, Request, Shape};
 use crate::figures;
 use crate::figures::series;
 use crate::results::{CPU_SAMPLE_MS, Cell, PhaseResult};
+use crate::rounds::deploy::Deployer;
 use crate::rounds::generator::Generator;
 use crate::rounds::interrupt;
 use crate::rounds::kill;
@@ -155,6 +156,8 @@ impl Bench<'_> {
         let mut sampler = Sampler::new(self.case.sample_seconds, running, began);
         let killer = phase.kill.as_ref().map(|kill| kill::Killer::start(kill, running, began));
         let killer = killer.transpose()?;
+        let deploy = phase.deploy.as_ref();
+        let deployer = deploy.map(|deploy| Deployer::start(deploy, running, began));
         let outcome = loop {
             if let Some(outcome) = generator.poll() {
                 break outcome?;
@@ -175,12 +178,14 @@ impl Bench<'_> {
         };
         cpu.push(running.tree.cpu() - origin);
         let kills_ms = killer.map(kill::Killer::stop).unwrap_or_default();
+        let deploys = deployer.map(Deployer::stop).transpose()?.unwrap_or_default();
         if let Some(what) = running.ended() {
             return Err(format!("{}: {what}", phase.name));
         }
         let name = phase.name.clone();
         let samples = sampler.finish();
-        let mut result = PhaseResult { name, outcome, cpu, samples, kills_ms, series: Vec::new() };
+        let mut result =
+            PhaseResult { name, outcome, cpu, samples, kills_ms, deploys, series: Vec::new() };
         result.series = series::of_soak(&result);
         Ok(result)
     }

@@ -109,14 +109,14 @@ impl Live {
     }
 
     /// Starts one more process, leader of a process group, that writes to a log in `dir`; what a
-    /// reference prints goes to `said` there.
+    /// reference prints goes to `said` there. Its pid.
     pub fn spawn(
         &self,
         name: String,
         recipe: &Recipe,
         dir: &Path,
         mut command: Command,
-    ) -> Result<(), Failed> {
+    ) -> Result<u32, Failed> {
         let log = dir.join("log");
         let failed = |error| format!("{name}: cannot be started: {error}");
         let errors = File::create(&log).map_err(failed)?;
@@ -140,10 +140,11 @@ impl Live {
             return Err("interrupted".into());
         }
         let child = command.process_group(0).spawn().map_err(failed)?;
-        self.tree.add(child.id() as i32);
+        let pid = child.id();
+        self.tree.add(pid as i32);
         let (stop_name, front) = (recipe.stop.clone(), recipe.front);
         state.parts.push(Part { name, child, log, stop, stop_name, front });
-        Ok(())
+        Ok(pid)
     }
 
     /// Waits until process `index` answers a GET of `path` at `url` with 2xx or 3xx.

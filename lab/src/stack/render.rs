@@ -67,6 +67,8 @@ pub struct Context {
     pub options: BTreeMap<String, toml::Value>,
     /// What stands behind a front.
     pub backends: Vec<Place>,
+    /// The server's first process; 0 before it is started.
+    pub pid: u32,
 }
 
 impl Context {
@@ -89,6 +91,7 @@ impl Context {
 pub fn options(recipe: &Recipe) -> BTreeSet<String> {
     let environment = environment();
     let templates = recipe.command.iter().chain(recipe.files.values()).chain(recipe.env.values());
+    let templates = templates.chain(&recipe.deploy);
     let names = templates.flat_map(|template| {
         // What cannot be parsed says so when it is filled in.
         let parsed = environment.template_from_str(template);

@@ -1,12 +1,14 @@
 //! A contender that runs.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::stack::http;
 use crate::stack::live::Live;
+use crate::stack::order::Order;
 use crate::stack::tree::Tree;
 
 /// A contender that runs. Dropping it kills what is left.
@@ -20,6 +22,10 @@ pub struct Running {
     pub commands: Vec<String>,
     /// All its processes.
     pub tree: Tree,
+    /// How each instance is told to take up new code.
+    pub orders: Vec<Order>,
+    /// Its folder.
+    pub dir: PathBuf,
     instances: Vec<String>,
     each: u32,
     live: Arc<Live>,
@@ -42,7 +48,8 @@ impl Running {
     ) -> Self {
         let tree = live.tree.clone();
         tree.refresh();
-        Self { url, start_ms, commands, tree, instances, each, live }
+        let (orders, dir) = (Vec::new(), live.dir().to_path_buf());
+        Self { url, start_ms, commands, tree, orders, dir, instances, each, live }
     }
 
     /// Asks `/pid` until as many workers as there are have answered with different pids, and says
