@@ -172,6 +172,24 @@ fn workers_are_killed_while_the_load_goes_on() {
 }
 
 #[test]
+fn new_code_is_deployed_while_the_load_goes_on() {
+    let home = Home::new("deployed");
+    let (status, said) = home.output("run deployed --quick --name one");
+    assert_eq!(status, 0, "{said}");
+    home.assert_nothing_is_left();
+    let run = home.run_json("one");
+    let (learner, dunce) = (cell(&run, "learner"), cell(&run, "dunce"));
+    assert_eq!(learner["error"], Value::Null, "{learner:#}");
+    // The second is due when all is over.
+    between(metric(learner, "load.deploys"), 1.0, 1.0, "deploys");
+    between(metric(learner, "load.new_ms"), 200.0, 2000.0, "first new");
+    between(metric(learner, "load.old_ms"), 50.0, metric(learner, "load.new_ms"), "last old");
+    assert_eq!(metric(learner, "load.failed"), 0.0);
+    let error = dunce["error"].as_str().expect("an error");
+    assert!(error.contains("too difficult") && error.contains("status: 3"), "{error}");
+}
+
+#[test]
 fn a_soak_samples_what_it_is_laid_over() {
     let home = Home::new("soak");
     let (status, said) = home.output("run soak --quick --seconds 12 --servers steady --name one");

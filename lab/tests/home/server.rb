@@ -2,7 +2,7 @@
 
 # A server of known latency: PORT, MILLISECONDS, and what is wrong with it (`liar` answers every
 # third request with 503, `mortal` dies after 100 requests, `phoenix` has a worker that it starts
-# again whenever it dies).
+# again whenever it dies, `learner` takes a while to take up new code on USR2, and `dunce` never does).
 require "socket"
 
 port, milliseconds, flaw = ARGV
@@ -13,12 +13,18 @@ lock = Mutex.new
 here = -> { File.write(File.join(__dir__, "pids", Process.pid.to_s), flaw.to_s) }
 here.call
 trap("TERM") { exit!(0) }
+release = File.read(ENV.fetch("LAB_RELEASE"))
+trap("USR2") do
+  Thread.new { sleep 0.2 and release = File.read(ENV.fetch("LAB_RELEASE")) } if flaw == "learner"
+end
 
 answer = lambda do |path|
   number = lock.synchronize { count += 1 }
   exit!(3) if flaw == "mortal" && number > 100
   next [200, Process.pid.to_s] if path == "/pid"
   next [404, "no"] if path == "/nowhere"
+
+  next [200, release] if path == "/release"
 
   sleep seconds
   next [200, %({"pid":#{Process.pid},"count":#{number},"ms":1.5})] if path == "/gc"

@@ -113,11 +113,17 @@ impl Server {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
-    /// The files it has made, its log not counted.
+    /// The files it has made, its log not counted; folders may stay.
     pub fn files(&self) -> Vec<PathBuf> {
-        let entries = |name| fs::read_dir(self.directory.join(name)).into_iter().flatten();
-        let mut files: Vec<PathBuf> =
-            ROOMS.into_iter().flat_map(entries).filter_map(|it| Some(it.ok()?.path())).collect();
+        let mut files = Vec::new();
+        let mut folders: Vec<PathBuf> =
+            ROOMS.iter().map(|room| self.directory.join(room)).collect();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_folder { &mut folders } else { &mut files }.push(entry.path());
+            }
+        }
         files.sort();
         files
     }
