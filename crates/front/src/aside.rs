@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::frame::{Head, Malformed};
 
@@ -31,6 +31,10 @@ const GIVEN: u8 = 3;
 #[derive(Default)]
 pub struct Aside {
     wish: AtomicU8,
+    /// Of hyper's next bytes so many are not sent.
+    left_out: AtomicU8,
+    /// The reply has no other end than the connection's.
+    closing: AtomicBool,
     more: Mutex<More>,
 }
 
@@ -54,6 +58,32 @@ impl Aside {
     /// Not all of it is out.
     pub fn is_saying(&self) -> bool {
         self.wish.load(Relaxed) == SAY
+    }
+
+    /// The next bytes that hyper writes do not go out: something else has been said for them.
+    pub fn leave_out(&self, count: usize) {
+        self.left_out.store(count as u8, Relaxed);
+    }
+
+    /// How many of the next bytes, up to `most`, are to pass for written.
+    pub fn leaves_out(&self, most: usize) -> Option<usize> {
+        let left = usize::from(self.left_out.load(Relaxed));
+        if left == 0 {
+            return None;
+        }
+        let count = left.min(most);
+        self.leave_out(left - count);
+        Some(count)
+    }
+
+    /// The reply ends when the connection does.
+    pub fn ends_reply_by_closing(&self) {
+        self.closing.store(true, Relaxed);
+    }
+
+    /// A plain end of the connection would look like the reply's.
+    pub fn end_is_ambiguous(&self) -> bool {
+        self.closing.load(Relaxed)
     }
 
     /// The connection goes away as soon as hyper has written what it has.
@@ -131,6 +161,15 @@ mod tests {
         start_head(&mut payload, 99);
         assert_eq!(head(&payload), Err(Malformed));
         assert_eq!(head(&[]), Err(Malformed));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_across_writes() {
+        let aside = Aside::default();
+        assert_eq!(aside.leaves_out(100), None);
+        aside.leave_out(9);
+        let counts = [aside.leaves_out(4), aside.leaves_out(100), aside.leaves_out(100)];
+        assert_eq!(counts, [Some(4), Some(5), None]);
     }
 
     #[test]

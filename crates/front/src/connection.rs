@@ -141,6 +141,11 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain, options: &Options) -> Af
             After::Part(io, refuse(refusal, peer))
         }
         Err(_) if peer.link.phase() == Phase::Refused => After::Part(io, Bytes::new()),
+        // The app's reply was cut short, which a client must be able to tell from its end.
+        Err(Some(error)) if error.is_user() && peer.aside.end_is_ambiguous() => {
+            io.socket.forsake();
+            After::Close
+        }
         Err(_) => After::Close,
     }
 }

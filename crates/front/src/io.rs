@@ -248,6 +248,9 @@ impl AsyncWrite for Io {
             // hyper refuses what it cannot read, without a word of explanation: ours goes out.
             return Poll::Ready(Ok(bytes.len()));
         }
+        if let Some(count) = this.peer.aside.leaves_out(bytes.len()) {
+            return Poll::Ready(Ok(count));
+        }
         let written =
             either!(&mut this.socket, stream => Pin::new(stream).poll_write(context, bytes));
         this.note(&written, bytes.len());
@@ -268,6 +271,9 @@ impl AsyncWrite for Io {
             });
         }
         let this = self.get_mut();
+        if let Some(count) = this.peer.aside.leaves_out(total) {
+            return Poll::Ready(Ok(count));
+        }
         let written = either!(
             &mut this.socket,
             stream => Pin::new(stream).poll_write_vectored(context, parts)

@@ -40,6 +40,7 @@ mod stream;
 mod sweep;
 mod table;
 mod thread;
+mod until_close;
 mod view;
 
 use std::os::fd::OwnedFd;

@@ -6,6 +6,7 @@ use crate::file::FilePart;
 use crate::pump;
 use crate::refuse::{Refusal, log};
 use crate::stream::{CutShort, Reader, Stream, wrong_length};
+use crate::until_close;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -84,7 +85,11 @@ pub async fn reply(
         aside.give(hijack);
         return Err(Given(status));
     }
-    Ok(respond(stream, head, wants_body))
+    let mut response = respond(stream, head, wants_body);
+    if wants_body {
+        until_close::prepare(&mut response, aside, version).await;
+    }
+    Ok(response)
 }
 
 /// The response whose head has come.
