@@ -6,19 +6,14 @@ require "helper_case"
 class ChunkedTransferTest < Helper::Case
   serve "reply.ru", "-w", "2", "--chunked-transfer=no"
 
+  # It is longer than what a worker can have written before anybody looks, which has a length.
   def test_the_connection_ends_a_reply_of_unknown_length
-    client = ask_for("/stream/many")
+    client = ask_for("/stream/big")
     head = client.head
     assert_equal ["HTTP/1.1", 200, "close"], [head.version, head.status, head["connection"]]
     assert_nil head["transfer-encoding"]
     assert_nil head["content-length"]
-    assert_equal (1..5000).map { |i| "#{i}\n" }.join, client.rest
-  end
-
-  def test_not_one_byte_is_different_but_the_framing
-    raw = ask_for("/stream/big").rest
-    assert raw.start_with?("HTTP/1.1 200 OK\r\n"), raw[0, 40]
-    assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", raw[(raw.index("\r\n\r\n") + 4)..]
+    assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", client.rest
   end
 
   def test_each_part_arrives_while_the_app_still_waits
