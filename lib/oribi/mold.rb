@@ -268,7 +268,7 @@ module Oribi
     end
 
     def take_part(number)
-      @worker.get_ready
+      @worker.prepare
       tell("up #{number}") unless @worker.leaving?
     rescue Unfit => error
       tell("unfit #{number} #{short(error.message)}")

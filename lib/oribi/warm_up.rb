@@ -42,13 +42,15 @@ module Oribi
     def env(template, target)
       target = "/#{target}" unless target.start_with?("/")
       path, query = target.split("?", 2)
-      own = { **ENVIRONMENT, "PATH_INFO" => path, "QUERY_STRING" => query.to_s,
-              "REQUEST_URI" => target }
+      own = ENVIRONMENT.merge("PATH_INFO" => path, "QUERY_STRING" => query.to_s,
+                              "REQUEST_URI" => target)
+      own.transform_values!(&:b)
       # There is no connection to hand over.
-      template.merge(own.transform_values(&:b), "rack.hijack?" => false,
-                                                "rack.response_finished" => [],
-                                                "rack.after_reply" => [],
-                                                "oribi.queue_time" => 0.0)
+      own["rack.hijack?"] = false
+      own["rack.response_finished"] = []
+      own["rack.after_reply"] = []
+      own["oribi.queue_time"] = 0.0
+      template.merge(own)
     end
 
     # The answer's status, after all of it has been read.
@@ -56,7 +58,7 @@ module Oribi
       status, headers, body = app.call(env)
       begin
         if body.respond_to?(:each)
-          body.each { |_part| nil }
+          body.each {}
         else
           body.call(Stream.new(Nobody, env["rack.input"]))
         end

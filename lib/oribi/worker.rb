@@ -41,7 +41,7 @@ module Oribi
     def leaving? = @seats.all?(&:retired?)
 
     # What comes before the first request. Raises Unfit when there should be none.
-    def get_ready
+    def prepare
       @hooks.run("after_fork", @myself) do |error|
         Report.write(error)
         raise Unfit, "after_fork: #{Report.line(error)}"
