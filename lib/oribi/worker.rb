@@ -46,7 +46,9 @@ module Oribi
         Report.write(error)
         raise Unfit, "after_fork: #{Report.line(error)}"
       end
-      WarmUp.check(@app, @template, @warm_up) if @warm_up && !leaving?
+      return if @warm_up.nil? || leaving?
+
+      WarmUp.check(@app, { **@template, "oribi.timeout" => Timeout.new(@seats.first) }, @warm_up)
     end
 
     # Serves until the worker is to leave.
