@@ -9,8 +9,9 @@ module Oribi
     # The seat, and the thread that serves it.
     attr_reader :seat, :thread
 
-    def initialize(seat)
+    def initialize(seat, alarm)
       @seat = seat
+      @alarm = alarm
       @thread = Thread.current
     end
 
@@ -27,6 +28,7 @@ module Oribi
     # From now on so many seconds, and the backtrace in the log after `soft` seconds, in place of
     # all that was. nil: never.
     def set(seconds, soft: nil)
+      @alarm.listen if soft
       @seat.limit(seconds && positive(seconds), soft && positive(soft))
       remaining
     end
@@ -46,26 +48,39 @@ module Oribi
     end
   end
 
-  # Says where requests are that have run for `request_timeout_soft`, when the supervisor asks with
-  # SIGURG, which does nothing to a process that does not listen.
+  # Says where requests are that have run for `request_timeout_soft`, when the supervisor asks. It
+  # does not ask by a signal, which would interrupt the system call that a request waits in, so a
+  # thread of its own waits for it.
   class Alarm
-    def initialize(number, hooks)
+    def initialize(number, seats, hooks)
       @number = number
+      @first = seats.first
       @hooks = hooks
       @timeouts = []
     end
 
-    # A seat's thread is to be asked too.
-    def watch(timeout) = @timeouts << timeout
-
-    # A trap may neither lock nor wait, so a thread does what is to be done.
-    def listen
-      trap("URG") { Thread.new { ring } }
+    # The `Timeout` of one seat, for its own thread to call.
+    def timeout_of(seat)
+      Timeout.new(seat, self).tap { |timeout| @timeouts << timeout }
     end
+
+    # Waits for alarms from now on, if it does not yet.
+    def listen
+      @listener = Thread.new { loop { wait_and_look } } unless @listener&.alive?
+    end
+
+    def stop = @listener&.kill
 
     private
 
-    def ring
+    # One that comes while it looks is not waited for.
+    def wait_and_look
+      seen = @first.alarms
+      look
+      @first.wait_for_alarm(seen)
+    end
+
+    def look
       @timeouts.each do |timeout|
         env = timeout.seat.alarmed or next
         seconds = timeout.seat.age
@@ -78,8 +93,6 @@ module Oribi
     def tell(env, seconds, trace, thread)
       Report.slow(@number, env, seconds, trace)
       @hooks.run("on_request_timeout", env, thread) { |error| Report.request(@number, env, error) }
-    rescue Exception => error # rubocop:disable Lint/RescueException
-      Report.request(@number, env, error)
     end
   end
 end

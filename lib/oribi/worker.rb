@@ -30,9 +30,9 @@ module Oribi
       generation = settings.fetch("generation")
       @myself = Hooks::Worker.new(nr, generation, Process.pid).freeze
       @seats = Native.seats(seat, threads, generation)
-      timeouts = settings.values_at("request_timeout", "request_timeout_soft")
-      @seats.each { |one| one.timeouts(*timeouts) }
-      @alarm = Alarm.new(nr, hooks)
+      hard, @soft = settings.values_at("request_timeout", "request_timeout_soft")
+      @seats.each { |one| one.timeouts(hard, @soft) }
+      @alarm = Alarm.new(nr, @seats, hooks)
     end
 
     # Takes no more requests. Safe in a trap.
@@ -54,11 +54,12 @@ module Oribi
     # Serves until the worker is to leave.
     def run
       Native.rack_release(*@rack)
-      @alarm.listen
+      @alarm.listen if @soft&.positive?
       first, *others = @seats
       threads = others.map { |seat| Thread.new { serve(seat) } }
       serve(first)
       threads.each(&:join)
+      @alarm.stop
       @hooks.run("before_worker_exit", @myself) { |error| Report.write(error) }
       raise @ending if @ending
     end
@@ -91,9 +92,8 @@ module Oribi
     # A seat's own part of the env: what it holds belongs to the request that the seat serves. The
     # two lists are made once, since hardly any request uses them, and emptied when one has.
     def take_place(seat, finished, after)
-      @alarm.watch(timeout = Timeout.new(seat))
       own = { "rack.hijack" => Hijack.new(seat), "rack.response_finished" => finished,
-              "rack.after_reply" => after, "oribi.timeout" => timeout }
+              "rack.after_reply" => after, "oribi.timeout" => @alarm.timeout_of(seat) }
       own["rack.early_hints"] = EarlyHints.new(seat) if @early_hints
       seat.template = @template.merge(own)
     end

@@ -65,6 +65,8 @@ pub struct Seat {
     pub wear: AtomicU32,
     /// Not zero: `soft_ns` has passed, the worker is to log where the request is.
     pub alarm: AtomicU32,
+    /// In the first seat of a worker: changes with each alarm of any of its seats.
+    pub alarms: AtomicU32,
 }
 
 impl Seat {

@@ -5,7 +5,7 @@
 use crate::doorbell::Seat;
 use crate::layout::Board;
 use crate::slot::State;
-use crate::sync::{Ordering::*, fence};
+use crate::sync::{Ordering::*, fence, futex_wait, futex_wake};
 
 impl Seat {
     /// Worker: the request that has begun is due at `deadline_ns` and to be logged at `soft_ns`; 0:
@@ -48,6 +48,18 @@ impl Seat {
         self.served.store(self.served.load(Relaxed) + 1, Release);
     }
 
+    /// Worker, at its first seat: sleeps until there is an alarm that came after so many; may
+    /// return early.
+    pub fn wait_for_alarm(&self, seen: u32) {
+        futex_wait(&self.alarms, seen, None);
+    }
+
+    /// Makes whoever waits for an alarm at this seat look. Safe in a signal handler.
+    pub fn ring_alarm(&self) {
+        self.alarms.fetch_add(1, Release);
+        futex_wake(&self.alarms);
+    }
+
     /// Worker: true once for each alarm.
     pub fn take_alarm(&self) -> bool {
         // With a point in time still there the supervisor has not decided yet; it comes again.
@@ -57,7 +69,7 @@ impl Seat {
     }
 
     /// Supervisor: `soft_ns`, seen as `seen`, has passed. False: the request has ended meanwhile or
-    /// got more time; else the worker is to be told that there is an alarm.
+    /// got more time; else the worker is to be rung, at its first seat.
     pub fn raise_alarm(&self, seen: u64) -> bool {
         self.alarm.store(1, Release);
         let ours = self.soft_ns.compare_exchange(seen, 0, AcqRel, Relaxed).is_ok();

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::doorbell::{SPENT, WORN};
 use wire::sync::Ordering::*;
-use wire::{Board, Claim, Segment, now_ns};
+use wire::{Board, Claim, Segment, doorbell, now_ns};
 
 /// What a worker thread is to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Seat {
     }
 
     /// What the seat shares with the others.
-    pub(crate) fn line(&self) -> &'static wire::doorbell::Seat {
+    pub(crate) fn line(&self) -> &'static doorbell::Seat {
         &self.board().seats[self.index as usize]
     }
 

@@ -2,8 +2,8 @@
 
 use crate::seat::Seat;
 use std::time::Duration;
-use wire::now_ns;
 use wire::sync::Ordering::Relaxed;
+use wire::{doorbell, now_ns};
 
 /// How long a request may run. None: for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,11 @@ impl Seat {
     pub fn age(&self) -> Duration {
         let taken = self.held().map(|(_, slot)| slot.taken_ns.load(Relaxed));
         taken.map_or(Duration::ZERO, |at| Duration::from_nanos(now_ns().saturating_sub(at)))
+    }
+
+    /// What alarms come to, of a worker whose first seat this is.
+    pub fn alarms(&self) -> &'static doorbell::Seat {
+        self.line()
     }
 
     /// True once, when the present request has run for so long that its backtrace is wanted.

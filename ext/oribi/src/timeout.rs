@@ -2,9 +2,11 @@
 //! thread of the app's may call it, also while the seat's own thread waits.
 
 use crate::ruby::{self, Method};
-use crate::seat;
+use crate::{gvl, seat};
 use rb_sys::VALUE;
 use std::time::Duration;
+use wire::doorbell;
+use wire::sync::Ordering::Acquire;
 use worker::Timeouts;
 
 /// Seconds beyond which a timeout is as good as none: thirty years, which every clock here holds.
@@ -18,7 +20,12 @@ pub fn define(class: VALUE) {
     ruby::define_method(class, c"remaining", Method::M0(remaining));
     ruby::define_method(class, c"age", Method::M0(age));
     ruby::define_method(class, c"alarmed", Method::M0(alarmed));
+    ruby::define_method(class, c"alarms", Method::M0(alarms));
+    ruby::define_method(class, c"wait_for_alarm", Method::M1(wait_for_alarm));
 }
+
+/// A worker's first seat, and the alarms it has seen there.
+struct Seen(&'static doorbell::Seat, u32);
 
 /// Seconds; nil, zero and less are none.
 fn duration(seconds: VALUE) -> Option<Duration> {
@@ -63,4 +70,17 @@ unsafe extern "C" fn age(object: VALUE) -> VALUE {
 unsafe extern "C" fn alarmed(object: VALUE) -> VALUE {
     let this = seat::shared(object);
     if this.seat.take_alarm() { this.env } else { ruby::nil() }
+}
+
+/// `alarms -> Integer`: to be asked of a worker's first seat before `alarmed` of all its seats.
+unsafe extern "C" fn alarms(object: VALUE) -> VALUE {
+    let alarms = seat::shared(object).seat.alarms();
+    ruby::number(alarms.alarms.load(Acquire).into())
+}
+
+/// `wait_for_alarm(alarms)`: sleeps until there are more of them; may return early.
+unsafe extern "C" fn wait_for_alarm(object: VALUE, seen: VALUE) -> VALUE {
+    let seen = Seen(seat::shared(object).seat.alarms(), ruby::integer(seen) as u32);
+    gvl::without(&seen, |seen| seen.0.wait_for_alarm(seen.1), |seen| seen.0.ring_alarm());
+    ruby::nil()
 }

@@ -5,7 +5,6 @@
 use super::*;
 use crate::children;
 use crate::supervise::current::{self, Current};
-use rustix::process::{Signal, pidfd_send_signal};
 use wire::now_ns;
 use wire::sync::Ordering::{Acquire, Relaxed};
 
@@ -133,13 +132,13 @@ impl Supervisor {
 
     /// The worker logs where the request is.
     fn alarm(&self, clock: Clock) {
-        let line = &self.segment.board().seats[usize::from(clock.seat)];
+        let seats = &self.segment.board().seats;
         let worker = self.holder(clock.seat).and_then(|key| self.children.workers.get(&key));
         if let Some(worker) = worker
-            && line.raise_alarm(clock.soft)
+            && seats[usize::from(clock.seat)].raise_alarm(clock.soft)
         {
-            // Nothing happens to a worker that does not listen for it.
-            let _ = pidfd_send_signal(&worker.pidfd, Signal::URG);
+            // Not a signal: it would interrupt what the request is waiting in.
+            seats[usize::from(worker.seat)].ring_alarm();
         }
     }
 }
