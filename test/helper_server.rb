@@ -24,8 +24,9 @@ module Helper
     # `how` is :oribi, :rackup or :rails; arguments are words of the command line; what is in the
     # directory `tree` is copied.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
-                   rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"))
+                   rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [])
       @how = how
+      @before = before
       @rackup = rackup
       @executable = executable
       @directory = Dir.mktmpdir("oribi-test")
@@ -36,7 +37,7 @@ module Helper
       @log = File.join(@directory, "log")
       @seen = {}
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env)
-      @pid = Process.spawn(env, *command(bind, arguments), chdir: @directory,
+      @pid = Process.spawn(env, *@before, *command(bind, arguments), chdir: @directory,
                            in: File::NULL, out: @log, err: %i[child out])
     end
 
@@ -198,7 +199,7 @@ module Helper
         options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
         words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }
         rackup = Gem.bin_path(rackup_gem, "rackup")
-        [RbConfig.ruby, rackup, "-s", "Oribi", "-O", "bind=#{bind}", *words, *@rackup, "config.ru"]
+        [RbConfig.ruby, rackup, "-s", "Oribi", *(bind && ["-O", "bind=#{bind}"]), *words, *@rackup, "config.ru"]
       end
     end
 

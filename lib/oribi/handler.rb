@@ -5,6 +5,7 @@ require "socket"
 require "stringio"
 require "oribi/binary"
 require "oribi/mold"
+require "oribi/place"
 require "oribi/rack_options"
 
 module Oribi
@@ -17,7 +18,7 @@ module Oribi
     # How this process was started: generation 2 is the same once more. Read when the file is
     # loaded, before anybody has renamed the process or changed the directory.
     ARGV_OF_PROCESS = File.read("/proc/self/cmdline").split("\0").freeze
-    DIRECTORY = Dir.pwd.freeze
+    DIRECTORY = Place.directory.freeze
     FORWARDED = %w[TERM INT QUIT HUP USR1 USR2 TTIN TTOU].freeze
     # What the processes of a dead supervisor need to notice and to end.
     LAST_WAIT = 1.0
@@ -91,11 +92,13 @@ module Oribi
       Native.subreaper!
       @inbox, @outbox = IO.pipe
       before = catch_signals
+      @inherited = Place.inherited
       ours, theirs = UNIXSocket.pair(:SEQPACKET)
       fork_mold(ours, theirs)
       ours.close
       @supervisor = start_supervisor(theirs)
       theirs.close
+      Place.close(@inherited)
       wait_for_supervisor
     ensure
       before&.each { |signal, handler| trap(signal, handler || "DEFAULT") }
@@ -125,6 +128,8 @@ module Oribi
       $stderr.flush
       Process.fork do
         [theirs, @inbox, @outbox].each(&:close)
+        # Listeners are the supervisor's: nothing the app starts is to hold them.
+        Place.close(@inherited)
         trap("CHLD", "DEFAULT")
         Mold.join(ours, @app, @words.hooks)
       end
@@ -135,8 +140,9 @@ module Oribi
     def start_supervisor(socket)
       variables = environment.merge("ORIBI_JOIN" => socket.fileno.to_s,
                                     "ORIBI_CALLER" => Process.pid.to_s)
+      kept = [socket.fileno, *@inherited].to_h { |number| [number, number] }
       Process.spawn(variables, [Binary.path, Binary::TITLE], *@words.line(directory),
-                    socket.fileno => socket.fileno, pgroup: true)
+                    **kept, pgroup: true)
     end
 
     def environment

@@ -6,6 +6,7 @@ require "socket"
 require "stringio"
 require "oribi/errors"
 require "oribi/hooks"
+require "oribi/place"
 
 module Oribi
   # The process that has the app loaded and forks workers from it. It serves nothing itself; the
@@ -143,6 +144,7 @@ module Oribi
       word, json = message.split(" ", 2)
       exit!(1) unless word == "init"
       @init = JSON.parse(json)
+      take_place
       # Kept: what is no longer referred to is closed.
       use_error_log(fds.pop) if @init["error_log"]
       @segment, @supervisor, @bell, *@fronts = fds
@@ -151,6 +153,12 @@ module Oribi
       Native.open_segment(@segment.fileno, @bell.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
+    end
+
+    # One that the supervisor has started is there already; so it is with the error log.
+    def take_place
+      Place.become(@init["identity"]) if @init["identity"]
+      Dir.chdir(@init["chdir"]) if @init["chdir"]
     end
 
     # A mold that the supervisor has started has it already; one that it found does not.

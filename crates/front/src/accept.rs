@@ -72,6 +72,7 @@ pub struct Door {
     socket: Listening,
     home: Arc<Home>,
     connections: Arc<AtomicUsize>,
+    shared: bool,
 }
 
 enum Listening {
@@ -82,20 +83,21 @@ enum Listening {
 impl Door {
     /// Registers the supervisor's socket with the runtime.
     pub fn open(listener: Listener) -> io::Result<Door> {
+        let shared = listener.shared;
         if listener.address.starts_with("unix:") {
             let socket = std::os::unix::net::UnixListener::from(listener.fd);
             socket.set_nonblocking(true)?;
             let socket = Listening::Unix(UnixListener::from_std(socket)?);
-            return Ok(Door::new(socket, Home::unix()));
+            return Ok(Door::new(socket, Home::unix(), shared));
         }
         let socket = std::net::TcpListener::from(listener.fd);
         socket.set_nonblocking(true)?;
         let home = Home::tcp(socket.local_addr()?);
-        Ok(Door::new(Listening::Tcp(TcpListener::from_std(socket)?), home))
+        Ok(Door::new(Listening::Tcp(TcpListener::from_std(socket)?), home, shared))
     }
 
-    fn new(socket: Listening, home: Home) -> Door {
-        Door { socket, home: home.into(), connections: Arc::default() }
+    fn new(socket: Listening, home: Home, shared: bool) -> Door {
+        Door { socket, home: home.into(), connections: Arc::default(), shared }
     }
 
     async fn accept(&self) -> io::Result<(Socket, Peer)> {
@@ -115,12 +117,13 @@ impl Door {
     }
 }
 
-/// Accepts on one listener until the front drains, then until its backlog is empty.
+/// Accepts on one listener until the front drains, then until its backlog is empty. What is in the
+/// backlog of a shared one is for the server that follows.
 pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
     let options = table::with(|table| table.options);
     let begins = drain.begins();
     tokio::pin!(begins);
-    loop {
+    while !(door.shared && drain.is_draining()) {
         while drain::is_giving_way() && !drain.is_draining() && table::with(Table::is_behind) {
             tokio::time::sleep(BEHIND_PAUSE).await;
         }

@@ -54,6 +54,8 @@ pub struct Listener {
     pub fd: OwnedFd,
     /// As people write it: `tcp://127.0.0.1:9292`, `unix:///run/app.sock`.
     pub address: String,
+    /// Another server accepts on it too, when this one no longer does.
+    pub shared: bool,
 }
 
 /// All a front needs, handed over by the supervisor.

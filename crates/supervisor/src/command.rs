@@ -1,14 +1,17 @@
 //! The command line, built from the options table.
 
 use crate::answer::{print, say};
+use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
 use crate::options::{self, Settings};
+use crate::place::Place;
 use crate::remote;
 use crate::ruby::{self, Ruby};
 use crate::sources::Sources;
-use crate::spawn::{Join, MoldLine};
-use crate::supervise;
+use crate::spawn::Join;
+use crate::start::{self, Start};
+use crate::{listen, supervise};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +24,7 @@ Examples:
   oribi -b unix:///run/app.sock app.ru       behind another server
   oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
   oribi -C config/oribi.rb                   settings from a Ruby file
+  oribi -d --pid-file oribi.pid              in the background, once it serves
   oribi check                                load configuration and app, then say what is wrong
   oribi status                               what the running server does; see also restart --help
   oribi lab list                             what can be measured, on this server and on others
@@ -125,12 +129,13 @@ fn settings(line: Layer, ruby: &Ruby) -> Result<Settings, String> {
     Ok(settings)
 }
 
-fn rackup(matches: &ArgMatches) -> Result<PathBuf, String> {
+/// By its name, which may lead elsewhere when the next mold loads it.
+fn rackup(matches: &ArgMatches, place: &Place) -> Result<PathBuf, String> {
     let default = PathBuf::from("config.ru");
     let named = matches.get_one::<PathBuf>("rackup");
-    let file = named.unwrap_or(&default);
+    let file = place.file(named.unwrap_or(&default));
     match (file.is_file(), named) {
-        (true, _) => file.canonicalize().map_err(|error| format!("{}: {error}", file.display())),
+        (true, _) => Ok(file),
         (false, Some(file)) => {
             Err(format!("{} is not there: name your app's rackup file", file.display()))
         }
@@ -160,21 +165,28 @@ fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
 fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let ruby = Ruby::find()?;
     let named = |matches: &ArgMatches| matches.contains_id("rackup");
-    let rackup = rackup(if named(after) { after } else { before })?;
     let settings = settings(both(before, after), &ruby)?;
+    let place = start::place(None, &settings)?;
+    let rackup = rackup(if named(after) { after } else { before }, &place)?;
     let loads = ruby.check(&rackup, &settings.environment)?;
     Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
+    // Before anything else opens fds.
+    let inherited = listen::take()?;
+    let daemon = Daemon::from_environment().map_err(|error| format!("daemonize: {error}"))?;
     let join = Join::from_environment()?;
     let ruby = Ruby::find()?;
-    let (rackup, line) = match &join {
-        Some(join) => (None, MoldLine::again(join)),
-        None => (Some(rackup(matches)?), MoldLine::ours(&ruby)),
-    };
     let settings = settings(layer(matches), &ruby)?;
-    supervise::run(settings, rackup, line, join)
+    // A calling process has done it itself: `rackup -D`.
+    if settings.process.daemonize && daemon.is_none() && join.is_none() {
+        return if inherited.is_empty() { daemon::start() } else { Err(start::KEPT.into()) };
+    }
+    let place = start::place(join.as_ref(), &settings)?;
+    let rackup = join.is_none().then(|| rackup(matches, &place)).transpose()?;
+    let start = Start::new(settings, place, &ruby, inherited, join)?;
+    supervise::run(Start { rackup, daemon, ..start })
 }
 
 #[cfg(test)]

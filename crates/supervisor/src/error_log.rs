@@ -7,6 +7,7 @@
 
 mod record;
 
+use crate::daemon::Copy;
 use record::{Format, Gatherer, new_mark};
 use rustix::net::sockopt::set_socket_passcred;
 use rustix::net::{
@@ -38,22 +39,31 @@ pub struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// Takes over standard error, unless it is the log as it is.
-    pub fn start(path: &Path, format: &str) -> Result<Option<ErrorLog>, String> {
+    /// Takes over standard error, unless it is the log as it is. With a `copy` it belongs to the
+    /// process that waits for this one, and is no log.
+    pub fn start(
+        path: &Path,
+        format: &str,
+        copy: Option<Copy>,
+    ) -> Result<Option<ErrorLog>, String> {
         let format = Format::named(format);
-        if path == Path::new("stderr") && format == Format::Text {
+        let is_stderr = path == Path::new("stderr");
+        if is_stderr && format == Format::Text && copy.is_none() {
             return Ok(None);
         }
+        let path = if is_stderr && copy.is_some() { Path::new("/dev/null") } else { path };
         let log = open(path).map_err(|error| {
             format!(
                 "error_log: cannot open {}: {error}: name a file that can be written to",
                 path.display()
             )
         })?;
-        ErrorLog::divert(path, format, log).map(Some).map_err(|error| format!("error_log: {error}"))
+        ErrorLog::divert(path, format, log, copy)
+            .map(Some)
+            .map_err(|error| format!("error_log: {error}"))
     }
 
-    fn divert(path: &Path, format: Format, log: File) -> io::Result<ErrorLog> {
+    fn divert(path: &Path, format: Format, log: File, copy: Option<Copy>) -> io::Result<ErrorLog> {
         let before = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -64,6 +74,7 @@ impl ErrorLog {
             gatherer: Gatherer::new(format, &mark),
             path: path.into(),
             log,
+            copy,
             reopen: reopen.clone(),
         };
         let thread = std::thread::Builder::new().name("error log".into());
@@ -123,6 +134,7 @@ struct Writer {
     gatherer: Gatherer,
     path: PathBuf,
     log: File,
+    copy: Option<Copy>,
     reopen: Arc<AtomicBool>,
 }
 
@@ -148,6 +160,7 @@ impl Writer {
 
     /// Where the log cannot be written to there is nowhere to say so.
     fn take(&mut self, pid: u32, part: &[u8]) {
+        self.copy.iter_mut().for_each(|copy| copy.take(part));
         let records = self.gatherer.take(pid, part);
         let _ = self.log.write_all(&records);
     }

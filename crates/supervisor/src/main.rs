@@ -7,21 +7,26 @@ mod channel;
 mod children;
 mod command;
 mod control;
+mod daemon;
 mod error_log;
 mod explain;
 mod inherit;
 mod layers;
 mod listen;
-
 mod memory;
+mod notify;
 mod options;
+mod pid_file;
+mod place;
 mod plan;
+mod privileges;
 mod remote;
 mod ruby;
 mod run_front;
 mod signals;
 mod sources;
 mod spawn;
+mod start;
 mod supervise;
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! `oribi: front`: from the setup in the environment to `front::run`.
 
 use crate::inherit;
+use crate::privileges::Identity;
 use serde_json::Value;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,10 +22,14 @@ pub fn run(setup: &str) -> ExitCode {
 
 fn read(setup: &str) -> io::Result<front::Setup> {
     let setup: Value = serde_json::from_str(setup)?;
+    if let Some(identity) = Identity::from_json(&setup["identity"]) {
+        identity.assume()?;
+    }
     let listeners = list(&setup["listeners"])
         .map(|one| {
             let address = one["address"].as_str().unwrap_or_default().to_string();
-            Ok(front::Listener { fd: fd(&one["fd"])?, address })
+            let shared = one["shared"].as_bool().unwrap_or(false);
+            Ok(front::Listener { fd: fd(&one["fd"])?, address, shared })
         })
         .collect::<io::Result<_>>()?;
     Ok(front::Setup {

@@ -2,10 +2,10 @@
 //! has defaults of its own (`-s Rhebok`).
 
 use crate::layers::{Layer, Origin, given, merge};
+use crate::place::Place;
 use crate::ruby::Ruby;
 use crate::spawn::COMMAND;
 use serde_json::Value;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wire::settings;
 
@@ -68,16 +68,6 @@ fn absolute(file: &Path) -> Result<PathBuf, String> {
     if !file.is_file() {
         return Err(format!("{shown} is not there: name a configuration file with -C"));
     }
-    let directory = working_directory().map_err(|error| format!("{shown}: {error}"))?;
-    Ok(directory.join(file.strip_prefix(".").unwrap_or(file)))
-}
-
-/// The working directory as the shell calls it, if that is where we are.
-fn working_directory() -> std::io::Result<PathBuf> {
-    let inode = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino())).ok();
-    let shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
-    match shell {
-        Some(path) if inode(&path).is_some() && inode(&path) == inode(Path::new(".")) => Ok(path),
-        _ => std::env::current_dir(),
-    }
+    let here = Place::here().map_err(|error| format!("{shown}: {error}"))?;
+    Ok(here.file(file))
 }

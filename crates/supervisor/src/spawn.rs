@@ -1,8 +1,12 @@
 //! Starting processes: which command, which environment, which fds.
 
 use crate::channel::Channel;
+use crate::daemon::DAEMON;
 use crate::inherit;
+use crate::place::Place;
+use crate::privileges::Identity;
 use crate::ruby::Ruby;
+use crate::{listen, notify};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
@@ -25,6 +29,8 @@ pub const JOIN: &str = "ORIBI_JOIN";
 pub const CALLER: &str = "ORIBI_CALLER";
 /// Its command line and directory, as JSON.
 pub const COMMAND: &str = "ORIBI_COMMAND";
+/// Whom a launched process is to run as, as JSON.
+const IDENTITY: &str = "ORIBI_IDENTITY";
 
 /// A process of ours.
 pub struct Spawned {
@@ -45,7 +51,8 @@ pub struct Join {
     /// Its pid, which people send signals to.
     pub pid: Pid,
     argv: Vec<OsString>,
-    directory: PathBuf,
+    /// Where it was started.
+    pub directory: PathBuf,
 }
 
 impl Join {
@@ -82,44 +89,48 @@ impl Join {
 #[derive(Clone)]
 pub struct MoldLine {
     argv: Vec<OsString>,
-    directory: Option<PathBuf>,
+    place: Place,
+    identity: Option<Identity>,
 }
 
 impl MoldLine {
     /// Our own: a Ruby that loads a rackup file.
-    pub fn ours(ruby: &Ruby) -> MoldLine {
-        MoldLine { argv: ruby.line("oribi/mold", "Oribi::Mold.start"), directory: None }
+    pub fn ours(ruby: &Ruby, place: Place, identity: Option<Identity>) -> MoldLine {
+        MoldLine { argv: ruby.line("oribi/mold", "Oribi::Mold.start"), place, identity }
     }
 
     /// The calling process's command line once more; our handler joins as a mold when it gets
     /// there.
-    pub fn again(join: &Join) -> MoldLine {
-        MoldLine { argv: join.argv.clone(), directory: Some(join.directory.clone()) }
-    }
-
-    /// Where to go first; none: nowhere.
-    pub fn directory(&self) -> Option<PathBuf> {
-        self.directory.clone()
+    pub fn again(join: &Join, identity: Option<Identity>) -> MoldLine {
+        let place = Place::of(join.directory.clone());
+        MoldLine { argv: join.argv.clone(), place, identity }
     }
 
     /// The program, for messages.
     pub fn program(&self) -> String {
         self.argv[0].to_string_lossy().into_owned()
     }
+
+    /// Where it is run, for messages too.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
 }
 
-fn this_binary() -> Command {
+/// This binary as another process, which is told nothing of what this one was told.
+pub fn this_binary() -> Command {
     // Not by name: after an upgrade the name leads to another version.
     let mut command = Command::new("/proc/self/exe");
-    for inherited in [JOIN, CALLER, COMMAND, MOLD_FD, FRONT_SETUP] {
-        command.env_remove(inherited);
+    let told = [JOIN, CALLER, COMMAND, MOLD_FD, FRONT_SETUP, DAEMON];
+    for variable in told.into_iter().chain(listen::VARIABLES).chain(notify::VARIABLES) {
+        command.env_remove(variable);
     }
     command
 }
 
 /// Spawns with these fds open in the child. Nothing else in this process spawns meanwhile: it has
 /// one thread.
-fn spawn_with(fds: &[BorrowedFd], command: &mut Command) -> io::Result<(Pid, OwnedFd)> {
+pub fn spawn_with(fds: &[BorrowedFd], command: &mut Command) -> io::Result<(Pid, OwnedFd)> {
     for fd in fds {
         fcntl_setfd(fd, FdFlags::empty())?;
     }
@@ -160,8 +171,9 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
         .args(&line.argv)
         .env(LAUNCH, getpid().as_raw_nonzero().to_string())
         .env(MOLD_FD, theirs.as_raw_fd().to_string());
-    if let Some(directory) = &line.directory {
-        command.current_dir(directory);
+    line.place.enter(&mut command);
+    if let Some(identity) = &line.identity {
+        command.env(IDENTITY, identity.to_json().to_string()).envs(identity.variables());
     }
     let (pid, pidfd) = spawn_with(&[theirs.as_fd()], &mut command)?;
     Ok(Spawned { pid, pidfd, channel })
@@ -170,6 +182,11 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
 /// Becomes the command in the arguments, to be killed when the parent dies: until a mold watches
 /// the supervisor itself, it may load an app for a long time.
 pub fn launch(parent: &str) -> ExitCode {
+    if let Err(error) = assume_identity() {
+        crate::answer::say(&format!("user: cannot become it: {error}"));
+        return ExitCode::FAILURE;
+    }
+    // Only now: a change of user undoes it.
     let tied = set_parent_process_death_signal(Some(Signal::KILL));
     let alive = getppid().map(|pid| pid.as_raw_nonzero().to_string());
     if tied.is_err() || alive.as_deref() != Some(parent) {
@@ -177,11 +194,17 @@ pub fn launch(parent: &str) -> ExitCode {
     }
     let mut words = std::env::args_os().skip(1);
     let Some(program) = words.next() else { return ExitCode::FAILURE };
-    let error = Command::new(&program).args(words).env_remove(LAUNCH).exec();
+    let error = Command::new(&program).args(words).env_remove(LAUNCH).env_remove(IDENTITY).exec();
     crate::answer::say(&format!(
         "cannot run {}: {error}: install Ruby, or name one in {}",
         program.to_string_lossy(),
         crate::ruby::RUBY
     ));
     ExitCode::FAILURE
+}
+
+fn assume_identity() -> io::Result<()> {
+    let Ok(json) = std::env::var(IDENTITY) else { return Ok(()) };
+    let identity = Identity::from_json(&serde_json::from_str(&json)?);
+    identity.ok_or_else(|| io::Error::other("it is not described"))?.assume()
 }

@@ -10,12 +10,17 @@ mod wear;
 
 use crate::answer::say;
 use crate::children::{Children, Mold, Token};
+use crate::daemon::Daemon;
 use crate::error_log::{self, ErrorLog};
-use crate::listen::{self, Listener};
+use crate::listen::Listener;
+use crate::notify::Notify;
 use crate::options::Settings;
+use crate::pid_file::PidFile;
 use crate::plan::{Action, Event, Limits, State, plan};
+use crate::privileges::Identity;
 use crate::signals::Signals;
-use crate::spawn::{Join, MoldLine};
+use crate::spawn::MoldLine;
+use crate::start::Start;
 use control::Desk;
 use overdue::Clocks;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -69,6 +74,12 @@ struct Supervisor {
     stops: u32,
     /// None: standard error is the log.
     error_log: Option<ErrorLog>,
+    /// Whom the others run as; none: as this process.
+    identity: Option<Identity>,
+    /// The process that waits until this one serves.
+    daemon: Option<Daemon>,
+    notify: Notify,
+    _pid_file: Option<PidFile>,
 }
 
 /// Socket pairs over which workers pass fds to front threads, one for each thread. Both ends stay
@@ -89,19 +100,18 @@ impl Exchanges {
 }
 
 /// Serves until told to stop.
-pub fn run(
-    settings: Settings,
-    rackup: Option<PathBuf>,
-    mold_line: MoldLine,
-    join: Option<Join>,
-) -> Result<ExitCode, String> {
-    let began = Instant::now();
-    error_log::check("access_log", settings.front.access_log.as_ref())?;
-    let listeners = listen::bind_all(&settings.binds, settings.listening.backlog)?;
-    let mut supervisor = Supervisor::new(settings, rackup, mold_line, join, listeners, began)
-        .map_err(|error| format!("cannot start: {error}"))?;
+pub fn run(start: Start) -> Result<ExitCode, String> {
+    error_log::check("access_log", start.settings.front.access_log.as_ref())?;
+    if let (Some(identity), Some(log)) = (&start.identity, &start.settings.front.access_log) {
+        // The front writes it. A stream has no file of its name.
+        let _ = identity.give(log);
+    }
+    let copy = start.daemon.as_ref().map(Daemon::copy).transpose();
+    let copy = copy.map_err(|error| format!("daemonize: {error}"))?.flatten();
+    let mut supervisor =
+        Supervisor::new(start).map_err(|error| format!("cannot start: {error}"))?;
     let log = &supervisor.settings;
-    supervisor.error_log = ErrorLog::start(&log.error_log, &log.error_log_format)?;
+    supervisor.error_log = ErrorLog::start(&log.error_log, &log.error_log_format, copy)?;
     supervisor.open_control()?;
     let code = supervisor.serve().map_err(|error| format!("cannot go on: {error}"));
     supervisor.children.kill_all();
@@ -110,14 +120,8 @@ pub fn run(
 }
 
 impl Supervisor {
-    fn new(
-        settings: Settings,
-        rackup: Option<PathBuf>,
-        mold_line: MoldLine,
-        join: Option<Join>,
-        listeners: Vec<Listener>,
-        began: Instant,
-    ) -> io::Result<Supervisor> {
+    fn new(start: Start) -> io::Result<Supervisor> {
+        let Start { settings, rackup, mold_line, join, listeners, .. } = start;
         let signals = Signals::catch()?;
         set_child_subreaper(Some(getpid()))?;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -136,10 +140,10 @@ impl Supervisor {
             Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
             None => (None, None),
         };
-        let directory = mold_line.directory().map_or_else(std::env::current_dir, Ok);
+        let directory = mold_line.place().directory.clone();
         Ok(Supervisor {
             rackup,
-            directory: directory.unwrap_or_default(),
+            directory,
             desk: None,
             mold_line,
             joined,
@@ -159,12 +163,16 @@ impl Supervisor {
             exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
-            began,
+            began: start.began,
             pending: VecDeque::new(),
             pruning: false,
-            watch: Watch::new(&settings.recycling, began),
+            watch: Watch::new(&settings.recycling, start.began),
             stops: 0,
             error_log: None,
+            identity: start.identity,
+            daemon: start.daemon,
+            notify: Notify::from_environment(known_pid),
+            _pid_file: start.pid_file,
             settings,
         })
     }
@@ -181,6 +189,7 @@ impl Supervisor {
                     self.act(action);
                 }
             }
+            self.notify.pet();
             for token in self.wait()? {
                 self.hear(token);
             }
@@ -225,6 +234,7 @@ impl Supervisor {
         let prune = self.pruning.then_some(PRUNE_EVERY);
         let desk = self.desk.as_ref().and_then(|desk| desk.due_in(Instant::now()));
         let clocks = self.clocks.wait(wire::now_ns());
-        [plan, prune, desk, self.watch.due_in(), clocks].into_iter().flatten().min()
+        let notify = self.notify.due();
+        [plan, prune, desk, self.watch.due_in(), clocks, notify].into_iter().flatten().min()
     }
 }

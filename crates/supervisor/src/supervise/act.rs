@@ -17,6 +17,7 @@ impl Supervisor {
             Action::Drain => {
                 // Ours would keep the kernel queueing connections that nobody accepts.
                 self.listeners.clear();
+                self.notify.stopping("finishes what runs and waits");
                 self.tell_front(ToFront::Drain);
             }
             Action::KillFront => {
@@ -24,6 +25,9 @@ impl Supervisor {
             }
             Action::StartMold(generation) => {
                 self.start_mold(generation);
+                if self.state.serving() != 0 && generation > self.state.serving() {
+                    self.notify.reloading(&format!("generation {generation} boots"));
+                }
                 self.progress(generation, &format!("generation {generation} boots"));
             }
             Action::QuitMold(generation) => self.tell_mold(generation, &ToMold::Quit, &[]),
@@ -40,7 +44,10 @@ impl Supervisor {
                 board.ring_all();
                 self.tell_mold(generation, &ToMold::Serve, &[]);
             }
-            Action::Settled { generation, outcome } => self.settled(generation, &outcome),
+            Action::Settled { generation, outcome } => {
+                self.settled(generation, &outcome);
+                self.notify.ready(&self.status_line());
+            }
             Action::Announce => self.announce(),
             Action::Say(line) => say(&line),
             Action::Exit(_) => {}
@@ -49,7 +56,7 @@ impl Supervisor {
 
     fn start_front(&mut self) {
         let listeners: Vec<Value> = (self.listeners.iter())
-            .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address }))
+            .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address, "shared": one.shared }))
             .collect();
         let numbers =
             |fds: &[OwnedFd]| -> Vec<i32> { fds.iter().map(AsRawFd::as_raw_fd).collect() };
@@ -60,6 +67,7 @@ impl Supervisor {
             "exchanges": numbers(&self.exchanges.fronts),
             "listeners": listeners,
             "options": self.settings.front,
+            "identity": self.identity.as_ref().map(Identity::to_json),
         });
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
@@ -92,7 +100,8 @@ impl Supervisor {
                 self.children.molds.insert(generation, spawned.into());
             }
             Err(error) => {
-                let why = format!("cannot run {}: {error}", self.mold_line.program());
+                let (program, place) = (self.mold_line.program(), self.mold_line.place());
+                let why = format!("cannot run {program} in {}: {error}", place.directory.display());
                 self.pending.push_back(Event::MoldFailed(generation, why.clone()));
                 self.pending.push_back(Event::MoldDied(generation, why));
             }
@@ -134,6 +143,8 @@ impl Supervisor {
             "version": env!("CARGO_PKG_VERSION"),
             "error_log": self.error_log.as_ref().map(ErrorLog::mark),
             "error_log_format": self.settings.error_log_format,
+            "identity": self.identity.as_ref().map(Identity::to_json),
+            "chdir": self.settings.process.chdir,
         });
         if let (Some(init), Ok(Value::Object(told))) =
             (init.as_object_mut(), serde_json::to_value(&self.settings.worker))
@@ -185,21 +196,19 @@ impl Supervisor {
         }
     }
 
-    fn announce(&self) {
+    fn announce(&mut self) {
         let serving = self.children.molds.get(&self.state.serving());
         let ruby = serving.map_or("", |mold| mold.ruby.as_str());
         let settings = &self.settings;
         let seconds = self.began.elapsed().as_secs_f64();
-        say(&format!(
+        let mut lines = vec![format!(
             "{} serves, pid {}, booted in {seconds:.2} s",
             env!("CARGO_PKG_VERSION"),
             self.known_pid.as_raw_nonzero()
-        ));
-        for address in &self.addresses {
-            say(&format!("listening on {}", readable(address)));
-        }
+        )];
+        lines.extend(self.addresses.iter().map(|one| format!("listening on {}", readable(one))));
         let plural = |n: u16| if n == 1 { "" } else { "s" };
-        say(&format!(
+        lines.push(format!(
             "{} worker{} of {} thread{}, Ruby {ruby}, environment {}",
             self.state.target(),
             plural(self.state.target()),
@@ -207,6 +216,16 @@ impl Supervisor {
             plural(settings.threads),
             settings.environment
         ));
+        lines.iter().for_each(|line| say(line));
+        if let Some(daemon) = self.daemon.take() {
+            daemon.serves(&lines);
+        }
+        self.notify.ready(&self.status_line());
+    }
+
+    /// A line for a service manager.
+    fn status_line(&self) -> String {
+        format!("generation {} serves", self.state.serving())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::channel::Arrival;
 use crate::children::{self, Worker};
+use crate::listen;
 use signal_hook::consts::*;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::control::{FromFront, FromMold, ToFront};
@@ -68,7 +69,7 @@ impl Supervisor {
         match self.settings.hup_action.as_deref() {
             Some("exit") => self.stop("HUP", false),
             Some("recycle") => Event::Recycle,
-            None if std::env::var_os("SERVER_STARTER_PORT").is_some() => self.stop("HUP", false),
+            None if listen::started_by_start_server() => self.stop("HUP", false),
             _ => Event::Restart,
         }
     }

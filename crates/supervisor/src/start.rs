@@ -1,0 +1,107 @@
+//! What must be there before anything runs: the directory, the user, the listeners, the pid file.
+
+use crate::daemon::Daemon;
+use crate::listen::{self, Listener};
+use crate::options::Settings;
+use crate::pid_file::PidFile;
+use crate::place::Place;
+use crate::privileges::Identity;
+use crate::ruby::Ruby;
+use crate::spawn::{Join, MoldLine};
+use rustix::process::getpid;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Why a server that was given its sockets does not leave.
+pub const KEPT: &str = "daemonize: start_server and systemd keep the server in the background \
+                        themselves and watch the process they started: leave it out";
+
+/// A server that could start to serve.
+pub struct Start {
+    /// What holds; its paths are absolute.
+    pub settings: Settings,
+    /// The rackup file; none when a calling process has loaded the app.
+    pub rackup: Option<PathBuf>,
+    /// What makes molds.
+    pub mold_line: MoldLine,
+    /// The calling process.
+    pub join: Option<Join>,
+    /// Where clients come in.
+    pub listeners: Vec<Listener>,
+    /// Whom front, molds and workers run as; none: as this process.
+    pub identity: Option<Identity>,
+    /// The pid file, which says that this server is there.
+    pub pid_file: Option<PidFile>,
+    /// The process that waits until this one serves.
+    pub daemon: Option<Daemon>,
+    /// When it began.
+    pub began: Instant,
+}
+
+/// Where the server is to be. Goes there.
+pub fn place(join: Option<&Join>, settings: &Settings) -> Result<Place, String> {
+    let here = match join {
+        Some(join) => Place::of(join.directory.clone()),
+        None => Place::here().map_err(|error| format!("the present directory is gone: {error}"))?,
+    };
+    match &settings.process.chdir {
+        Some(directory) => here.change(directory),
+        None => Ok(here),
+    }
+}
+
+impl Start {
+    /// Makes everything ready but the rackup file and the waiting process, which are the caller's
+    /// to add.
+    pub fn new(
+        mut settings: Settings,
+        place: Place,
+        ruby: &Ruby,
+        inherited: Vec<Listener>,
+        join: Option<Join>,
+    ) -> Result<Start, String> {
+        let began = Instant::now();
+        make_absolute(&mut settings, &place);
+        let process = &settings.process;
+        let identity = Identity::find(process.user.as_deref(), process.group.as_deref())?;
+        let listeners =
+            listen::open(inherited, &settings.binds, &settings.listening, identity.as_ref())?;
+        let pid = join.as_ref().map_or(getpid(), |join| join.pid);
+        let succeeds = listen::started_by_start_server();
+        let pid_file = process.pid_file.clone();
+        let pid_file = pid_file.map(|path| PidFile::write(path, pid, succeeds)).transpose()?;
+        let mold_line = match &join {
+            Some(join) => MoldLine::again(join, identity.clone()),
+            None => MoldLine::ours(ruby, place, identity.clone()),
+        };
+        let (rackup, daemon) = (None, None);
+        Ok(Start {
+            settings,
+            rackup,
+            mold_line,
+            join,
+            listeners,
+            identity,
+            pid_file,
+            daemon,
+            began,
+        })
+    }
+}
+
+/// Files that are opened again later, or by others, are those that their names lead to then.
+fn make_absolute(settings: &mut Settings, place: &Place) {
+    let is_stream = |path: &Path| ["stdout", "stderr"].map(Path::new).contains(&path);
+    let absolute = |path: &mut PathBuf| {
+        if !is_stream(path) {
+            *path = place.file(path);
+        }
+    };
+    absolute(&mut settings.error_log);
+    settings.front.access_log.iter_mut().for_each(absolute);
+    settings.process.pid_file.iter_mut().for_each(absolute);
+    settings.process.control.iter_mut().for_each(absolute);
+    if settings.process.chdir.is_some() {
+        settings.process.chdir = Some(place.directory.clone());
+    }
+}

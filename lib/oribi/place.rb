@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module Oribi
+  # Where a process stands: in which directory, as whom, with which listeners somebody has given it.
+  module Place
+    START_SERVER = "SERVER_STARTER_PORT"
+    private_constant :START_SERVER
+
+    module_function
+
+    # The present directory as the shell named it: `/srv/app/current`, and not the release this
+    # symlink leads to today.
+    def directory
+      named = ENV.fetch("PWD", "")
+      named.start_with?("/") && File.identical?(named, ".") ? named : Dir.pwd
+    rescue SystemCallError
+      Dir.pwd
+    end
+
+    # The numbers of the fds that start_server or systemd has opened for this process.
+    def inherited
+      ports = ENV.fetch(START_SERVER, "")
+      return ports.scan(/=(\d+)(?:;|\z)/).map { |(number)| Integer(number, 10) } if ports.include?("=")
+      return [] unless ENV["LISTEN_PID"] == Process.pid.to_s
+
+      Array.new(ENV.fetch("LISTEN_FDS", "0").to_i) { |index| 3 + index }
+    end
+
+    # Closes them in this process. One that is open here no more is the supervisor's to report.
+    def close(numbers)
+      numbers.each do |number|
+        Socket.for_fd(number).close
+      rescue SystemCallError, ArgumentError
+        next
+      end
+    end
+
+    # Runs as another user from now on, for ever; `identity` is the supervisor's (privileges.rs).
+    def become(identity)
+      name, uid, gid, home = identity.values_at("name", "uid", "gid", "home")
+      return if Process.uid == uid && Process.euid == uid
+
+      Process.initgroups(name, gid)
+      Process::GID.change_privilege(gid)
+      Process::UID.change_privilege(uid)
+      ENV.update("HOME" => home, "USER" => name, "LOGNAME" => name)
+    end
+  end
+end
