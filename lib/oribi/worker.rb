@@ -7,6 +7,7 @@ require "oribi/version"
 require "stringio"
 require "oribi/native"
 require "oribi/callables"
+require "oribi/collector"
 require "oribi/hooks"
 require "oribi/reply"
 require "oribi/timeout"
@@ -20,6 +21,7 @@ module Oribi
     def initialize(app, nr:, seat:, settings:, hooks: Hooks.new)
       @app = app
       @nr = nr
+      @settings = settings
       @hooks = hooks
       @warm_up = settings["warm_up"]
       @early_hints = settings.fetch("early_hints", false)
@@ -53,6 +55,7 @@ module Oribi
 
     # Serves until the worker is to leave.
     def run
+      @collector = Collector.new(@settings) if @settings["oob_gc"]
       Native.rack_release(*@rack)
       @alarm.listen if @soft&.positive?
       first, *others = @seats
@@ -109,11 +112,12 @@ module Oribi
         rescue Exception => error # rubocop:disable Lint/RescueException
           failed(seat, env, error)
         end
-        next if finished.empty? && after.empty? && !hooked
-
-        replied(env, finished, env, status, headers, error)
-        replied(env, after)
-        completed(env) if hooked
+        unless finished.empty? && after.empty? && !hooked
+          replied(env, finished, env, status, headers, error)
+          replied(env, after)
+          completed(env) if hooked
+        end
+        @collector&.after_request(seat)
       end
     rescue SystemExit, SignalException => error
       # From a thread of the app's own, which reaches whatever the main thread does.

@@ -107,6 +107,8 @@ pub struct WorkerOptions {
     pub max_gc_per_request: u32,
     /// After so many at the earliest; 0: half of the above.
     pub min_gc_per_request: u32,
+    /// Bytes not collected yet that force a collection.
+    pub oob_gc_cap: u64,
     /// What a new worker asks its app for.
     pub warm_up: Option<String>,
     /// The configuration file, for its hooks.
@@ -190,6 +192,7 @@ fn worker(said: &Said) -> Result<WorkerOptions, String> {
         oob_gc: said.flag("oob_gc")? && most != Some(0),
         max_gc_per_request: most.unwrap_or(0),
         min_gc_per_request: said.count("min_gc_per_request")?,
+        oob_gc_cap: said.bytes("oob_gc_cap")?,
         warm_up: said.maybe("warm_up")?,
         config: None,
     })

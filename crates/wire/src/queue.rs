@@ -115,6 +115,12 @@ impl Board {
         self.walk(|_, slot, _| Some(slot))
     }
 
+    /// How many requests wait, about: cancelled ones count until the head has passed them.
+    pub fn waiting(&self) -> u64 {
+        let head = self.queue.head.load(Relaxed);
+        self.queue.tail.load(Relaxed).saturating_sub(head)
+    }
+
     /// Cancels what was put before `before_ns` and waits in these slots, which are the calling
     /// front thread's, oldest first, and names each slot to `shed`. A slot so named is FILLING. A
     /// request that a worker has taken is left alone, even if that worker died and it waits again.

@@ -35,6 +35,8 @@ impl Board {
         for seat in dead.clone() {
             self.bells.disarm(seat, Rank::Idle);
             self.bells.disarm(seat, Rank::Second);
+            // Or the living would wait for their turn to collect for ever.
+            self.seats[seat as usize].collecting.store(0, Relaxed);
         }
         for (index, slot) in self.slots.iter().enumerate() {
             let word = slot.word();

@@ -37,6 +37,8 @@ struct State {
     busy: usize,
     /// The limit is reached: no seat is announced.
     spent: bool,
+    /// A seat has stepped aside with the whole process: no seat is announced meanwhile.
+    aside: bool,
 }
 
 impl State {
@@ -47,7 +49,7 @@ impl State {
     /// Makes the announcement fit what the process is doing now. Whoever calls it looks at the
     /// queue afterwards, as after any announcement.
     fn rearm(&mut self, board: &Board) {
-        if self.spent {
+        if self.spent || self.aside {
             return self.disarm(board);
         }
         let rank = self.rank();
@@ -167,6 +169,29 @@ impl Crew {
         }
         state.rearm(board);
         true
+    }
+
+    /// Whether another seat than the calling one, which still counts as busy, has a request.
+    pub(crate) fn others_busy(&self) -> bool {
+        self.state().busy > 1
+    }
+
+    /// The process is about to do something that stops all its threads: takes back the
+    /// announcement of a sleeping one. True: a wake was on its way to that one, which the caller
+    /// must pass on, since the sleeper cannot follow it now.
+    pub(crate) fn step_aside(&self, board: &Board) -> bool {
+        let mut state = self.state();
+        state.aside = true;
+        state.armed.take().is_some_and(|(seat, rank)| !board.bells.disarm(seat, rank))
+    }
+
+    /// That is over. True: a sleeping sibling is announced again, so the caller must look at the
+    /// queue.
+    pub(crate) fn come_back(&self, board: &Board) -> bool {
+        let mut state = self.state();
+        state.aside = false;
+        state.rearm(board);
+        state.armed.is_some()
     }
 
     /// A seat has finished its request and found no other, or may take no other. `Spent` when

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aside;
 mod child;
 mod crew;
 mod pass;
@@ -12,6 +13,7 @@ mod reply;
 mod seat;
 mod timeout;
 
+pub use aside::{Urgency, share};
 pub use child::end_with;
 pub use crew::Crew;
 pub use seat::{Fronts, Next, Seat};

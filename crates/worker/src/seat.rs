@@ -38,8 +38,8 @@ pub struct Seat {
     bells: &'static [OwnedFd],
     pub(crate) exchanges: &'static [OwnedFd],
     supervisor: &'static OwnedFd,
-    crew: Arc<Crew>,
-    index: u16,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) index: u16,
     generation: u64,
     /// Lying down: announced, or waiting behind an announced sibling.
     resting: bool,
@@ -186,7 +186,7 @@ impl Seat {
     }
 
     /// If a wake is owed and something still waits, somebody else is woken for it.
-    fn pass_wake_on(&self, owed: bool) {
+    pub(crate) fn pass_wake_on(&self, owed: bool) {
         if owed && self.board().first_waiting().is_some() {
             self.board().ring_one();
         }

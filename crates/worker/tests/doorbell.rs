@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::doorbell::SPENT;
 use wire::{Board, Segment, now_ns};
-use worker::{Crew, Fronts, Next, Seat};
+use worker::{Crew, Fronts, Next, Seat, Urgency};
 
 /// Longer than this nothing may wait, starvation apart, ns.
 const LIMIT: u64 = 50_000_000;
@@ -57,6 +57,8 @@ struct Log {
     sleeps: AtomicU64,
     /// Processes that have reached their limit.
     spent: AtomicU64,
+    /// How often a process was out of the queue to collect.
+    collected: AtomicU64,
     /// Waits beyond the limit: from, to, ns.
     long: Mutex<Vec<(u64, u64)>>,
 }
@@ -97,8 +99,24 @@ fn serve(mut seat: Seat, interpreter: &Mutex<()>, log: &Log, mut random: Random)
                     random.pause();
                 }
                 seat.finish();
+                collect(&seat, &mut random, log);
             }
         }
+    }
+}
+
+/// After every fourth reply: out of the queue for a while, with the interpreter, if that may be.
+fn collect(seat: &Seat, random: &mut Random, log: &Log) {
+    let urgency = match random.below(16) {
+        0 => Urgency::Spare,
+        1 => Urgency::Due,
+        2 | 3 => Urgency::Forced,
+        _ => return,
+    };
+    if seat.step_aside(urgency, 4) {
+        log.collected.fetch_add(1, Relaxed);
+        random.pause();
+        seat.come_back();
     }
 }
 
@@ -233,11 +251,12 @@ fn stress(processes: u16, threads: u16, limit: u64, seed: u64) {
     let long = log.long.into_inner().expect("as above");
     let worst = machine.worst(long.iter().chain(&front.long));
     println!(
-        "{processes} x {threads} seats: {} requests, seats slept {} times, the front {}, {} \
-         workers reached their limits; over {} ms: {} in the queue, {} done, the worst {:.1} ms \
-         without starvation",
+        "{processes} x {threads} seats: {} requests, seats slept {} times and collected {} times, \
+         the front slept {}, {} workers reached their limits; over {} ms: {} in the queue, {} done, \
+         the worst {:.1} ms without starvation",
         log.taken.into_inner(),
         log.sleeps.into_inner(),
+        log.collected.into_inner(),
         front.sleeps,
         log.spent.into_inner(),
         LIMIT / 1_000_000,
@@ -247,6 +266,10 @@ fn stress(processes: u16, threads: u16, limit: u64, seed: u64) {
     );
     assert!(worst <= LIMIT, "something waited too long (seed {seed})");
     assert!(board.all_free(), "a slot is not free (seed {seed})");
+    assert!(
+        board.seats.iter().all(|seat| seat.collecting.load(Relaxed) == 0),
+        "one is still aside"
+    );
 }
 
 fn seed() -> u64 {

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::exchange::Kind;
-use worker::{Crew, Next, Seat};
+use worker::{Crew, Next, Seat, Urgency};
 
 /// What a Ruby Seat points to. It lives as long as the process: its thread may sleep in it.
 pub struct RubySeat {
@@ -70,6 +70,13 @@ pub fn define(native: VALUE) -> VALUE {
     ruby::define_method(class, c"retired?", Method::M0(retired));
     ruby::define_method(class, c"pass", Method::M2(pass));
     ruby::define_method(class, c"cancelled?", Method::M0(cancelled));
+    ruby::define_method(class, c"step_aside", Method::M2(step_aside));
+    ruby::define_method(class, c"come_back", Method::M0(come_back));
+    for (name, urgency) in
+        [(c"SPARE", Urgency::Spare), (c"DUE", Urgency::Due), (c"FORCED", Urgency::Forced)]
+    {
+        ruby::define_number(class, name, urgency as i64);
+    }
     for (name, kind) in [(c"FILE", Kind::File), (c"HIJACK", Kind::Hijack), (c"BODY", Kind::Body)] {
         ruby::define_number(class, name, kind as i64);
     }
@@ -165,6 +172,23 @@ unsafe extern "C" fn retire(object: VALUE) -> VALUE {
 /// `retired?`: whether the seat is to be given up.
 unsafe extern "C" fn retired(object: VALUE) -> VALUE {
     ruby::boolean(of(object).seat.retired())
+}
+
+/// `step_aside(urgency, workers) -> true | false`: whether this process may collect its garbage
+/// now; then `come_back` must follow.
+unsafe extern "C" fn step_aside(object: VALUE, urgency: VALUE, workers: VALUE) -> VALUE {
+    let urgency = match ruby::integer(urgency) {
+        0 => Urgency::Spare,
+        1 => Urgency::Due,
+        _ => Urgency::Forced,
+    };
+    ruby::boolean(of(object).seat.step_aside(urgency, ruby::integer(workers) as u32))
+}
+
+/// `come_back`: the process has collected and takes requests again.
+unsafe extern "C" fn come_back(object: VALUE) -> VALUE {
+    of(object).seat.come_back();
+    ruby::nil()
 }
 
 /// `pass(kind, fd)`: passes a copy of an fd to the front, before the frame that needs it.

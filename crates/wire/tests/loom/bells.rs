@@ -100,6 +100,46 @@ fn a_sibling_is_armed_when_its_process_gets_busy() {
     });
 }
 
+/// A seat that steps aside after a reply takes its sibling's announcement back, and whoever is put
+/// meanwhile rings nobody: it is found, and the sibling announced, when the seat has come back.
+#[test]
+fn a_sibling_is_armed_again_when_its_process_comes_back() {
+    explore(3, || {
+        let world = World::new(2);
+        let process = Arc::new((Crew::default(), Mutex::new(())));
+        // It has served a request, and not looked for another yet.
+        process.0.begun(&world.board);
+        let aside = process.clone();
+        let seats = [
+            thread(&world, move |world| back_from_aside(world, &aside, 0)),
+            thread(&world, move |world| one_request_of_a_crew(world, &process, 1)),
+        ];
+        world.put(0, 1);
+        world.put(1, 2);
+        for seat in seats {
+            seat.join().unwrap();
+        }
+    });
+}
+
+/// `worker::Seat::step_aside`, `come_back`, and `turn` for one more request.
+fn back_from_aside(world: &World, process: &(Crew, Mutex<()>), index: u16) {
+    let (board, (crew, interpreter)) = (&world.board, process);
+    let pass_on = |owed: bool| {
+        if owed && board.first_waiting().is_some() {
+            board.ring_one();
+        }
+    };
+    let guard = interpreter.lock().unwrap();
+    pass_on(crew.step_aside(board));
+    pass_on(crew.come_back(board));
+    if board.take(index, 1).is_none() {
+        crew.finished();
+        drop(guard);
+        one_request_of_a_crew(world, process, index);
+    }
+}
+
 /// `worker::Seat::turn` and `sleep` until one request is taken, which then lasts for ever. The
 /// lock is the interpreter's. Whoever takes gets up first and then says that it is busy: the other
 /// way round it would keep the announcement that its sibling needs.

@@ -120,4 +120,12 @@ pub(super) const COLLECTING: &[Setting] = &[
         fallback: Fallback::Fixed("0"),
         ..PLAIN
     },
+    Setting {
+        name: "oob_gc_cap",
+        metavar: "BYTES",
+        doc: "With oob_gc: memory not collected yet at which a worker collects however many wait",
+        kind: Kind::Bytes,
+        fallback: Fallback::Fixed("128m"),
+        ..PLAIN
+    },
 ];

@@ -1,0 +1,41 @@
+# frozen_string_literal: false
+
+# An app that makes garbage, and says what the collector did while it did.
+#
+#   /OBJECTS   about so many objects, dead when the reply is out
+#   /gate      an object whose end waits at the test's gate: whoever collects it stands there
+#   /hold      stands at that gate itself
+#   /disable   switches the collector off
+
+counts = ->(app) { ->(env) { [GC.count, app.call(env), GC.count] } }
+
+finalized = lambda do
+  waited = false
+  # Several, since one may still be found on the stack.
+  20.times do
+    ObjectSpace.define_finalizer(Object.new, proc do
+      next if waited
+
+      waited = true
+      File.read("gate")
+    end)
+  end
+end
+
+app = lambda do |env|
+  case env["PATH_INFO"]
+  when "/gate" then finalized.call
+  when "/hold" then File.read("gate")
+  when "/disable" then GC.disable
+  else
+    count = env["PATH_INFO"].delete("/").to_i
+    Array.new(count / 4) { |nr| { "id" => nr, "name" => "name #{nr}", "tags" => [nr] } }
+  end
+  [200, { "content-type" => "text/plain" }, [""]]
+end
+
+use Rack::Lint
+run(lambda do |env|
+  before, (status, headers,), after = counts.call(app).call(env)
+  [status, headers, ["#{Process.pid} #{before} #{after}"]]
+end)
