@@ -21,8 +21,8 @@ module Helper
       end)
     RUBY
 
-    # `how` is :oribi, :rackup or :rails; arguments are words of the command line; what is in the
-    # directory `tree` is copied.
+    # `how` is :oribi, :rackup, :bundle (exec rackup), :script (in Ruby) or :rails; arguments are
+    # words of the command line; what is in the directory `tree` is copied.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
                    rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [])
       @how = how
@@ -185,7 +185,8 @@ module Helper
 
     # Where a test does not say otherwise, an old generation leaves at once.
     def command(bind, arguments)
-      unless @how == :rails || arguments.any? { |word| word.start_with?("--rollback-window") }
+      ours = !%i[rails script bundle].include?(@how)
+      if ours && arguments.none? { |word| word.start_with?("--rollback-window") }
         arguments = [*arguments, "--rollback-window=0"]
       end
       case @how
@@ -195,6 +196,9 @@ module Helper
       when :rails
         [RbConfig.ruby, "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "0",
          *arguments]
+      when :script then [RbConfig.ruby, *arguments]
+      when :bundle
+        [RbConfig.ruby, "-S", "bundle", "exec", "rackup", *arguments, "config.ru"]
       when :rackup
         options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
         words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }

@@ -86,7 +86,7 @@ module Oribi
 
     # Returns the supervisor's exit status, as a shell would see it.
     def run
-      return explain if @words.explain?
+      return explain if @words.explain
 
       announce
       Native.subreaper!
@@ -111,7 +111,7 @@ module Oribi
 
     # Prints what would hold; the exit status.
     def explain
-      words = [Binary.path, "config", "--explain", *@words.line(directory)]
+      words = [Binary.path, "config", "--#{@words.explain}", *@words.line(directory)]
       system(environment, *words) ? 0 : 1
     end
 

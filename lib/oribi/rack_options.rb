@@ -12,8 +12,9 @@ module Oribi
     # `config` and its `daemonize` are not ours.
     OTHERS = %w[app builder config daemonize debug heapfile include pid profile_file profile_mode
                 quiet require server warn
-                Verbose binding caching dev_caching log_stdout restart restart_cmd user_supplied_options
-                using BindAddress DoNotListen DoNotReverseLookup Logger ServerType Silent].freeze
+                binding caching dev_caching log_stdout restart restart_cmd
+                user_supplied_options using Verbose
+                BindAddress DoNotListen DoNotReverseLookup Logger ServerType Silent].freeze
 
     # Of the configuration file, as it was named.
     attr_reader :config
@@ -30,8 +31,11 @@ module Oribi
       @config = @given["configfile"]
     end
 
-    # Whether to print the settings instead of serving.
-    def explain? = @given.key?("explain")
+    # How to print the settings instead of serving, if that is wanted: `-O Explain`,
+    # `-O Explain=json`.
+    def explain
+      @given.key?("explain") && (@given["explain"].to_s == "json" ? "json" : "explain")
+    end
 
     # The words; the configuration file's path is relative to `directory`.
     def line(directory = Dir.pwd)
