@@ -36,7 +36,8 @@ module Helper
       File.mkfifo(File.join(@directory, "fifo"))
       @log = File.join(@directory, "log")
       @seen = {}
-      env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil }.merge(env)
+      env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil,
+              "ORIBI_RUNTIME_DIR" => File.join(@directory, "control") }.merge(env)
       @pid = Process.spawn(env, *@before, *command(bind, arguments), chdir: @directory,
                            in: File::NULL, out: @log, err: %i[child out])
     end

@@ -1,6 +1,6 @@
 //! What `oribi status`, `oribi restart` and their like say to a running server, and what it says.
 //!
-//! Over a unix stream socket (`place` says where it is). A client sends one line of JSON, a
+//! Over a unix stream socket (`runtime` says where it is). A client sends one line of JSON, a
 //! [`Request`]; the server answers with lines of JSON, each a [`Reply`]: any number of `progress`,
 //! then one that is something else, and closes. `stop` is the exception: it has no last line, the
 //! connection ends when the server does.
@@ -14,7 +14,7 @@
 //! Either side may be of another version: unknown fields are passed over, missing ones have
 //! defaults, and a request that is not understood is answered with `failed`.
 
-pub mod place;
+pub mod runtime;
 pub mod status;
 
 use serde::{Deserialize, Serialize};

@@ -185,8 +185,13 @@ impl Answer {
     /// Asks. Fails with a line that says what to do.
     fn to(path: &Path, request: &Request, patience: Duration) -> Result<Answer, String> {
         let mut socket = find::connect(path)?;
-        let refuse = |error| format!("{}: {error}", path.display());
-        socket.write_all(&line(request)).map_err(refuse)?;
+        match socket.write_all(&line(request)) {
+            // It has refused us already, and said why.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                return Err(format!("{}: {error}", path.display()));
+            }
+            _ => {}
+        }
         let until = Instant::now() + patience;
         Ok(Answer { lines: BufReader::new(socket), path: path.into(), until })
     }

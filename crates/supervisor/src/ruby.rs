@@ -33,6 +33,11 @@ impl Ruby {
         Ok(Ruby { program, lib })
     }
 
+    /// Where our Ruby files are.
+    pub fn lib(&self) -> &Path {
+        &self.lib
+    }
+
     /// The words that run `script` with our library loaded.
     pub fn line(&self, library: &str, script: &str) -> Vec<OsString> {
         let lib = self.lib.clone().into_os_string();

@@ -12,7 +12,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
 };
 use serde_json::Value;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -23,6 +23,10 @@ use wire::control::{FRONT_SETUP, MOLD_FD};
 /// Set for a process that only ties its life to its parent's and becomes the command in its
 /// arguments; the value is the parent's pid.
 pub const LAUNCH: &str = "ORIBI_LAUNCH";
+/// The pid of the process that is to become a mold: its children do not speak for it.
+const BOOT: &str = "ORIBI_BOOT";
+/// What RUBYOPT was before we had something to add.
+const RUBYOPT: &str = "ORIBI_RUBYOPT";
 /// The fd of the socket of a mold that a calling process has forked already.
 pub const JOIN: &str = "ORIBI_JOIN";
 /// The pid of that calling process.
@@ -91,19 +95,26 @@ pub struct MoldLine {
     argv: Vec<OsString>,
     place: Place,
     identity: Option<Identity>,
+    /// What Ruby is to load first, in the form of RUBYOPT.
+    first: Option<OsString>,
 }
 
 impl MoldLine {
     /// Our own: a Ruby that loads a rackup file.
     pub fn ours(ruby: &Ruby, place: Place, identity: Option<Identity>) -> MoldLine {
-        MoldLine { argv: ruby.line("oribi/mold", "Oribi::Mold.start"), place, identity }
+        let argv = ruby.line("oribi/mold", "Oribi::Mold.start");
+        MoldLine { argv, place, identity, first: None }
     }
 
     /// The calling process's command line once more; our handler joins as a mold when it gets
     /// there.
-    pub fn again(join: &Join, identity: Option<Identity>) -> MoldLine {
+    pub fn again(join: &Join, ruby: &Ruby, identity: Option<Identity>) -> MoldLine {
+        let file = ruby.lib().join("oribi/confession.rb");
+        // RUBYOPT has no way to write a blank.
+        let first = file.to_str().filter(|path| !path.contains(char::is_whitespace));
+        let first = first.map(|path| format!("-r{path}").into());
         let place = Place::of(join.directory.clone());
-        MoldLine { argv: join.argv.clone(), place, identity }
+        MoldLine { argv: join.argv.clone(), place, identity, first }
     }
 
     /// The program, for messages.
@@ -175,6 +186,11 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
     if let Some(identity) = &line.identity {
         command.env(IDENTITY, identity.to_json().to_string()).envs(identity.variables());
     }
+    if let Some(first) = &line.first {
+        let others = std::env::var_os("RUBYOPT").unwrap_or_default();
+        let both = [first.clone(), others.clone()].join(OsStr::new(" "));
+        command.env("RUBYOPT", both).env(RUBYOPT, others);
+    }
     let (pid, pidfd) = spawn_with(&[theirs.as_fd()], &mut command)?;
     Ok(Spawned { pid, pidfd, channel })
 }
@@ -194,7 +210,12 @@ pub fn launch(parent: &str) -> ExitCode {
     }
     let mut words = std::env::args_os().skip(1);
     let Some(program) = words.next() else { return ExitCode::FAILURE };
-    let error = Command::new(&program).args(words).env_remove(LAUNCH).env_remove(IDENTITY).exec();
+    let mut command = Command::new(&program);
+    command.args(words).env_remove(LAUNCH).env_remove(IDENTITY);
+    if std::env::var_os(RUBYOPT).is_some() {
+        command.env(BOOT, getpid().as_raw_nonzero().to_string());
+    }
+    let error = command.exec();
     crate::answer::say(&format!(
         "cannot run {}: {error}: install Ruby, or name one in {}",
         program.to_string_lossy(),

@@ -71,7 +71,7 @@ impl Start {
         let pid_file = process.pid_file.clone();
         let pid_file = pid_file.map(|path| PidFile::write(path, pid, succeeds)).transpose()?;
         let mold_line = match &join {
-            Some(join) => MoldLine::again(join, identity.clone()),
+            Some(join) => MoldLine::again(join, ruby, identity.clone()),
             None => MoldLine::ours(ruby, place, identity.clone()),
         };
         let (rackup, daemon) = (None, None);

@@ -3,7 +3,7 @@
 use super::Answer;
 use crate::answer::say;
 use crate::control::status::Status;
-use crate::control::{Reply, Request, place};
+use crate::control::{Reply, Request, runtime};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -40,8 +40,8 @@ pub fn find(wanted: &Wanted) -> Result<PathBuf, String> {
         Wanted::Socket(path) => Ok(path.clone()),
         Wanted::Pid(pid) => of_pid(*pid),
         Wanted::Any => {
-            let directories = place::directories(place::uid());
-            let servers = servers(&directories, place::uid());
+            let directories = runtime::directories(runtime::uid());
+            let servers = servers(&directories, runtime::uid());
             choose(servers, std::env::current_dir().ok(), &directories)
         }
     }
@@ -76,7 +76,7 @@ fn of_pid(pid: u32) -> Result<PathBuf, String> {
     let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
     let owner = owner.map_err(|_| format!("there is no process {pid}"))?;
     // Under rackup somebody may name the supervisor, which the socket is not called by.
-    let directories = place::directories(owner);
+    let directories = runtime::directories(owner);
     let is_meant = |server: &Server| {
         server.pid == pid || server.status.as_ref().is_some_and(|status| status.supervisor == pid)
     };
@@ -92,12 +92,12 @@ fn of_pid(pid: u32) -> Result<PathBuf, String> {
 fn servers(directories: &[PathBuf], uid: u32) -> Vec<Server> {
     let mut found = Vec::new();
     for directory in directories.iter().filter(|directory| directory.exists()) {
-        if let Err(why) = place::trustworthy(directory, uid) {
+        if let Err(why) = runtime::trustworthy(directory, uid) {
             say(&format!("not looked into: {why}"));
             continue;
         }
-        for (pid, path) in place::sockets(directory) {
-            if !matches!(place::connect(&path), Ok(None)) {
+        for (pid, path) in runtime::sockets(directory) {
+            if !matches!(runtime::connect(&path), Ok(None)) {
                 let status = ask(&path).ok();
                 found.push(Server { path, pid, status });
             }

@@ -2,7 +2,7 @@
 //! say it in; none can make the supervisor wait.
 
 use crate::children::Token;
-use crate::control::{REQUEST_MAX, Reply, Request, line, place};
+use crate::control::{REQUEST_MAX, Reply, Request, line, runtime};
 use crate::listen::{SocketFile, remove_stale};
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Clients at once.
 const CLIENTS: usize = 16;
+/// Clients that the kernel keeps until the supervisor gets to them.
+const BACKLOG: i32 = 128;
 /// What a client gets to send its request, and to read the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -68,7 +70,7 @@ impl Desk {
     /// At the path that somebody has chosen, or else in the user's own directory.
     pub fn open(chosen: Option<&Path>, pid: u32) -> Result<Desk, String> {
         let Some(path) = chosen else {
-            let path = place::own(pid)?;
+            let path = runtime::own(pid)?;
             return Desk::replace(&path).map_err(|error| explain(&path, &error));
         };
         let path = std::path::absolute(path).unwrap_or(path.into());
@@ -90,7 +92,7 @@ impl Desk {
         // The file gets the mode that the socket has: at no time is it open to others.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         bind(&socket, &SocketAddrUnix::new(first)?)?;
-        listen(&socket, CLIENTS as i32)?;
+        listen(&socket, BACKLOG)?;
         if first != path {
             fs::rename(first, path)?;
         }
@@ -270,7 +272,7 @@ impl Client {
 /// The mode of the file says the same, but not to those who got in before somebody changed it.
 fn is_allowed(socket: &UnixStream) -> bool {
     socket_peercred(socket)
-        .is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == place::uid())
+        .is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == runtime::uid())
 }
 
 fn is_later(error: &io::Error) -> bool {

@@ -1,7 +1,8 @@
 //! Where control sockets are: `PID.sock` in a directory that belongs to one user alone.
 //!
-//! `$XDG_RUNTIME_DIR/oribi`, or `/tmp/oribi-UID` where there is no such directory. Whoever looks
-//! for a server looks into both: a shell may have the variable, and a service not.
+//! `$ORIBI_RUNTIME_DIR` if somebody wants that; else `$XDG_RUNTIME_DIR/oribi`, or `/tmp/oribi-UID`
+//! where there is no such directory. Whoever looks for a server looks into both of these: a shell
+//! may have the variable, and a service not.
 
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
@@ -15,8 +16,15 @@ pub fn uid() -> u32 {
     geteuid().as_raw()
 }
 
+fn chosen() -> Option<PathBuf> {
+    std::env::var_os("ORIBI_RUNTIME_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// The directories that servers of a user may have chosen.
 pub fn directories(uid: u32) -> Vec<PathBuf> {
+    if let Some(chosen) = chosen() {
+        return vec![chosen];
+    }
     let ours = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| uid == self::uid());
     let ours = ours.map(PathBuf::from).filter(|path| path.is_absolute());
     let mut all: Vec<PathBuf> = ours.into_iter().map(|path| path.join("oribi")).collect();
@@ -36,7 +44,7 @@ pub fn own(pid: u32) -> Result<PathBuf, String> {
     let ours = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.uid() == uid());
     let runtime = runtime.filter(|path| path.is_absolute() && ours(path));
     let temporary = PathBuf::from(format!("/tmp/oribi-{}", uid()));
-    let chosen = runtime.map_or(temporary, |path| path.join("oribi"));
+    let chosen = chosen().or(runtime.map(|path| path.join("oribi"))).unwrap_or(temporary);
     prepare(&chosen)?;
     remove_stale(&chosen);
     Ok(chosen.join(format!("{pid}.sock")))
@@ -111,7 +119,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("oribi-place-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("oribi-runtime-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         path
     }
