@@ -50,7 +50,8 @@ module Oribi
       end
       return if @warm_up.nil? || leaving?
 
-      WarmUp.check(@app, { **@template, "oribi.timeout" => Timeout.new(@seats.first) }, @warm_up)
+      timeout = Timeout.new(@seats.first, @alarm)
+      WarmUp.check(@app, { **@template, "oribi.timeout" => timeout }, @warm_up)
     end
 
     # Serves until the worker is to leave.
