@@ -23,7 +23,7 @@ export RUBY
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help serve build build-only test stress soak lab lab-setup lab-build lab-test bench lint fmt clippy \
-  unit loom blackbox examples fuzz docs clean test-trixie test-sid
+  unit loom blackbox examples fuzz docs docs-options clean test-trixie test-sid
 
 help: ## this list
 	@echo "Oribi, a Ruby application server. What there is to make:"
@@ -128,6 +128,9 @@ examples:
 
 fuzz: ## feed the parsers what nobody would send
 	@fuzz/run
+
+docs-options: build-only ## write the tables of docs/configuration.md from the server's own
+	@$(RUBY) tools/options-doc
 
 docs: ## the Rust documentation, in target/doc
 	@cargo doc --workspace --no-deps --document-private-items

@@ -94,10 +94,7 @@ fn switch(name: &'static str) -> Arg {
 }
 
 fn argument(setting: &'static Setting) -> Arg {
-    let mut help = setting.doc.to_string();
-    if let Kind::Choice(words) = setting.kind {
-        help += &format!(": {}", words.join(", "));
-    }
+    let mut help = ruby::doc(setting);
     if let Fallback::Fixed(text) | Fallback::Found(text) = setting.fallback {
         help += &format!(" [default: {text}]");
     }

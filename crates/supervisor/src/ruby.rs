@@ -115,6 +115,14 @@ pub fn table() -> Value {
     grouped.map(|(group, setting)| describe(group.heading, setting)).collect()
 }
 
+/// One sentence; with the words there are to choose from.
+pub fn doc(setting: &settings::Setting) -> String {
+    match setting.kind {
+        Kind::Choice(words) => format!("{}: {}", setting.doc, words.join(", ")),
+        _ => setting.doc.into(),
+    }
+}
+
 fn describe(heading: &str, setting: &settings::Setting) -> Value {
     let (kind, min, max) = match setting.kind {
         Kind::Text => ("text", None, None),
@@ -135,7 +143,7 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
         "short": setting.short,
         "also": setting.also,
         "metavar": setting.metavar,
-        "doc": setting.doc,
+        "doc": doc(setting),
         "kind": kind,
         "min": min,
         "max": max,
@@ -143,6 +151,8 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
             Fallback::None => None,
             Fallback::Fixed(text) | Fallback::Found(text) => Some(text),
         },
+        // Else it is a description of what is found out.
+        "fixed": matches!(setting.fallback, Fallback::Fixed(_)),
         "repeatable": setting.repeatable,
         "in_file": setting.place == Place::Anywhere,
     })

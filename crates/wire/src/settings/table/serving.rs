@@ -63,6 +63,7 @@ pub(super) const GENERAL: &[Setting] = &[
     Setting {
         name: "config",
         short: Some('C'),
+        also: &["config_file"],
         metavar: "FILE",
         doc: "Ruby configuration file; the command line wins over it",
         kind: Kind::Path,
