@@ -30,9 +30,9 @@ module Control
   def start(*arguments, **options) = launch(*arguments, **options).ready
 
   def launch(*arguments, how: self.how, **options)
-    Server.new(how, *arguments, env: { "ORIBI_RUNTIME_DIR" => directory }, **options).tap do |server|
-      @servers << server
-    end
+    env = { "ORIBI_RUNTIME_DIR" => directory }
+    @servers << Server.new(how, *arguments, env: env, **options)
+    @servers.last
   end
 
   # What a command prints, and its exit status.
@@ -76,13 +76,13 @@ module Control
     assert_equal front, found["front"]["pid"]
     assert_equal [mold, "ready", RUBY_VERSION],
                  found["generations"].first["mold"].values_at("pid", "state", "ruby")
-    assert_equal server.workers(2).to_h { |worker| [worker.nr, worker.pid] },
-                 workers(found).to_h { |worker| worker.values_at("nr", "pid") }
+    pids = workers(found).to_h { |worker| worker.values_at("nr", "pid") }
+    assert_equal(server.workers(2).to_h { |worker| [worker.nr, worker.pid] }, pids)
     assert_workers_rest(workers(found))
   end
 
   def assert_workers_rest(workers)
-    assert_equal 1, workers.sum { |worker| worker["served"] }
+    assert_equal(1, workers.sum { |worker| worker["served"] })
     workers.each do |worker|
       assert_equal ["idle", []], worker.values_at("state", "requests")
       assert_operator worker["rss"], :>, worker["pss"]
@@ -107,7 +107,7 @@ module Control
     assert_match(/^queue 2 waiting, the oldest for \d/, text)
     assert_match(%r{^ +1 +#{worker['pid']}  busy .* GET /hold$}, text)
     server.release
-    assert_equal %w[200 200], waiting.map { |thread| thread.value.code }
+    assert_equal(%w[200 200], waiting.map { |thread| thread.value.code })
     assert_equal 3, workers(status).first["served"]
   end
 
@@ -157,7 +157,7 @@ module Control
     assert_match(/no generation is held.*rollback_window/, refused("rollback"))
     first = server.get.to_i
     done("restart")
-    assert_equal %w[held serving], status["generations"].map { |g| g["role"] }
+    assert_equal(%w[held serving], status["generations"].map { |g| g["role"] })
     refute_equal first, server.get.to_i
     assert_equal "generation 1 serves again\n", done("rollback")
     assert_equal first, server.get.to_i
@@ -182,12 +182,14 @@ module Control
     File.rename(log, "#{log}.1")
     done("reopen-logs")
     server.get("/after")
-    Helper.wait_until("it is in the new file") { File.exist?(log) && File.read(log).include?("/after") }
+    Helper.wait_until("it is in the new file") do
+      File.exist?(log) && File.read(log).include?("/after")
+    end
   end
 
   def test_the_socket_is_its_owners_alone
     server = start("--workers", "1")
-    assert_equal [0o700, 0o600], [File.dirname(socket(server)), socket(server)].map { |p| mode(p) }
+    assert_equal [0o700, 0o600], [mode(directory), mode(socket(server))]
     assert_equal "socket", File.ftype(socket(server))
     server.signal("TERM")
     server.wait

@@ -25,8 +25,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
 const WHICH: &str = "\
-Without --control and --pid it is your one server that runs, or the one that was started in the \
-present directory.";
+Without --control and --pid it is your only server that runs; of several, the one that was
+started in the present directory.";
 
 /// The commands, for clap.
 pub fn subcommands() -> [Command; 6] {
