@@ -181,8 +181,9 @@ module Control
     Helper.wait_until("it is logged") { File.read(log).include?("/before") }
     File.rename(log, "#{log}.1")
     done("reopen-logs")
-    server.get("/after")
-    Helper.wait_until("it is in the new file") do
+    # The front has been told, and gets to it.
+    Helper.wait_until("a request is in the new file") do
+      server.get("/after")
       File.exist?(log) && File.read(log).include?("/after")
     end
   end
