@@ -58,7 +58,7 @@ test: ## install what the tests need, build, run everything that must pass
 	@$(STEP) "the server from outside" $(MAKE) --no-print-directory blackbox
 	@$(STEP) "the examples" $(MAKE) --no-print-directory examples
 	@$(STEP) "stress, 30 s" $(MAKE) --no-print-directory stress DURATION=30
-	@$(STEP) "soak, short" test/soak 20 0 50
+	@$(STEP) "soak, short" test/soak 20 20 50
 	@echo
 	@echo "make test: everything passed"
 

@@ -1,7 +1,8 @@
 //! Kills and stops everything at random under open-loop load, or does the same again and again, and
 //! judges what came of it.
 //!
-//! `test/stress` and `test/soak` build and start it. Environment: SEED; for the storms DURATION
+//! `test/stress` and `test/soak` build and start it. Environment: SEED; KEEP (any value
+//! keeps the logs); for the storms DURATION
 //! (seconds of load in all) and ONLY (`RATExWORKERSxTHREADS`: one run instead of all).
 
 mod chaos;

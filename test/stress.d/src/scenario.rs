@@ -9,7 +9,7 @@ use crate::request::{self, Request};
 use crate::server::Shape;
 use crate::stage::{self, Stage};
 use crate::waits;
-use crate::watch::{Role, Seen};
+use crate::watch::{Care, Role, Seen};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -40,7 +40,7 @@ impl Scenario {
     }
 
     fn perform(&self, directory: &Path) -> Result<Vec<String>, String> {
-        let mut stage = Stage::begin(&self.root, directory.into(), self.shape)?;
+        let mut stage = Stage::begin(&self.root, directory.into(), self.shape, Care::Close)?;
         stage.roll_call();
         let before = stage.fds();
         let count = (self.load.as_secs_f64() * self.shape.rate as f64) as u64;

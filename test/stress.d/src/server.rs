@@ -28,6 +28,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whether workers are replaced by themselves.
+    pub fn recycles(self) -> bool {
+        self.options.contains(&"--max-requests")
+    }
+
     /// Not at the highest rate, which is there to see the server and not Rack::Lint at work.
     pub fn is_linted(self) -> bool {
         self.rate < 1_000

@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::request::{self, Outcome, Request};
 use crate::server::{Shape, wait_for};
 use crate::stage::{self, PATIENCE, Stage};
-use crate::watch::{Life, Role, Seen};
+use crate::watch::{Care, Life, Role, Seen};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -80,7 +80,7 @@ impl Soak {
     }
 
     fn perform(&self, directory: &Path) -> Result<Vec<String>, String> {
-        let mut stage = Stage::begin(&self.root, directory.into(), self.shape)?;
+        let mut stage = Stage::begin(&self.root, directory.into(), self.shape, Care::Loose)?;
         let mut random = Random::new(self.seed, 1);
         let mut course = Course::default();
         self.load(&mut stage, &mut random, self.rounds.div_ceil(WARM_UP), &mut course);

@@ -7,7 +7,7 @@ use crate::process;
 use crate::records::{self, Run};
 use crate::request::{Outcome, Request};
 use crate::server::{Server, Shape, orphans, wait_for};
-use crate::watch::{Role, Seen, Watch};
+use crate::watch::{Care, Role, Seen, Watch};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::now_ns;
@@ -45,7 +45,12 @@ pub struct Stage {
 
 impl Stage {
     /// Starts a server and begins to look.
-    pub fn begin(root: &Path, directory: PathBuf, shape: Shape) -> Result<Stage, String> {
+    pub fn begin(
+        root: &Path,
+        directory: PathBuf,
+        shape: Shape,
+        care: Care,
+    ) -> Result<Stage, String> {
         let server = Server::start(root, directory, shape)?;
         // Mapped for the rest of this process, as every user of a segment does.
         let other = rustix::io::fcntl_dupfd_cloexec(&server.segment, 3)
@@ -54,7 +59,7 @@ impl Stage {
             .map_err(|error| format!("the segment cannot be mapped: {error}"))?
             .forever()
             .board();
-        let watch = Watch::start(server.pid(), board);
+        let watch = Watch::start(server.pid(), board, care);
         Ok(Stage { shape, server, watch, problems: Vec::new(), numbers: 1 })
     }
 
@@ -66,7 +71,9 @@ impl Stage {
     /// Waits until exactly those processes exist that should, no slot and no connection is in use
     /// and every worker has announced that it sleeps. What is not so, if it does not become so.
     pub fn calm(&mut self) {
-        let workers = self.shape.workers as usize;
+        let least = self.shape.workers as usize;
+        // One that is nearly worn out has its relief beside it.
+        let most = least * if self.shape.recycles() { 2 } else { 1 };
         let mut why = String::new();
         let calm = wait_for(PATIENCE, || {
             let (board, counts) = (self.server.segment.board(), self.seen(count));
@@ -81,7 +88,8 @@ impl Stage {
                 "{counts:?} fronts, molds, workers, {below} processes in all; {held} slots not FREE, {armed} seats armed, \
                  returned {returned:x}, the front has {sockets} sockets"
             );
-            let right = counts == [1, 1, workers]
+            let workers = counts[2];
+            let right = counts == [1, 1, workers.clamp(least, most)]
                 && below == workers + 2
                 && board.all_free()
                 && sockets == SOCKETS;
@@ -120,31 +128,16 @@ impl Stage {
         self.calm();
     }
 
-    /// Who holds what.
+    /// Who holds what; workers that hold the same are told once.
     pub fn fds(&self) -> Fds {
         let of = |role: Role| -> Vec<Vec<String>> {
-            self.seen(|seen| seen.alive(role).map(|life| life.pid).collect::<Vec<_>>())
-                .into_iter()
-                .map(|pid| {
-                    let mut fds = process::fds(pid);
-                    // The app's own; a worker has it from its first request on.
-                    fds.retain(|what| !what.contains("/records/"));
-                    // One for each of its workers. Those that an earlier mold has forked are not.
-                    if role == Role::Mold {
-                        let is_pidfd = |what: &String| what.contains("pidfd");
-                        let extra = process::children(pid).len();
-                        let keep =
-                            fds.iter().filter(|what| is_pidfd(what)).count().saturating_sub(extra);
-                        let (pidfds, others): (Vec<String>, _) =
-                            fds.into_iter().partition(is_pidfd);
-                        fds = others;
-                        fds.extend(pidfds.into_iter().take(keep));
-                    }
-                    fds
-                })
-                .collect()
+            let pids = self.seen(|seen| seen.alive(role).map(|life| life.pid).collect::<Vec<_>>());
+            let mut all: Vec<Vec<String>> = pids.into_iter().map(own_fds).collect();
+            all.sort();
+            all.dedup();
+            all
         };
-        let supervisor = vec![process::fds(self.server.pid())];
+        let supervisor = vec![own_fds(self.server.pid())];
         let roles = [Role::Front, Role::Mold, Role::Worker].map(|r| (format!("{r:?}"), of(r)));
         [("Supervisor".into(), supervisor)].into_iter().chain(roles).collect()
     }
@@ -215,6 +208,19 @@ impl Stage {
     }
 }
 
+/// The descriptors of a process but for those it has one of for each process below it. Those that
+/// an earlier mold has forked are not below a mold, nor has it any for them.
+fn own_fds(pid: i32) -> Vec<String> {
+    let mut fds = process::fds(pid);
+    // The app's own; a worker has it from its first request on.
+    fds.retain(|what| !what.contains("/records/"));
+    let is_pidfd = |what: &String| what.contains("pidfd");
+    let (pidfds, mut own): (Vec<String>, Vec<String>) = fds.into_iter().partition(is_pidfd);
+    let keep = pidfds.len().saturating_sub(process::below(pid).len());
+    own.extend(pidfds.into_iter().take(keep));
+    own
+}
+
 /// Fronts, molds and workers. Anyone who is not ready, or of another generation, makes a count wrong.
 fn count(seen: &Seen) -> [usize; 3] {
     let serving = seen.generation();
@@ -241,7 +247,7 @@ pub fn misdeeds(log: &str, done: &[Done]) -> Vec<String> {
     log.lines().filter(bad).map(|line| format!("log: {line}")).collect()
 }
 
-/// Says what was wrong, and keeps log and records if anything was; true when nothing was.
+/// Says what was wrong, and keeps log and records if anything was (or KEEP is set); true when nothing was.
 pub fn conclude(directory: &Path, problems: &[String]) -> bool {
     for problem in problems.iter().take(12) {
         println!("  FAILED: {problem}");
@@ -249,7 +255,7 @@ pub fn conclude(directory: &Path, problems: &[String]) -> bool {
     if problems.len() > 12 {
         println!("  and {} more", problems.len() - 12);
     }
-    if problems.is_empty() {
+    if problems.is_empty() && std::env::var_os("KEEP").is_none() {
         let _ = std::fs::remove_dir_all(directory);
     } else {
         println!("  log and records: {}", directory.display());

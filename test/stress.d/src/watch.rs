@@ -9,8 +9,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::{Board, now_ns};
 
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(4);
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// Every few milliseconds, and how long every thread waits for a processor.
+    Close,
+    /// Seldom: who exists, and who serves. Whoever reads in /proc of a process that is about to end
+    /// may make its reaper spin in the kernel for a second and more, on a machine that is busy.
+    Loose,
+}
+
+impl Care {
+    /// Between two looks.
+    fn pause(self) -> Duration {
+        Duration::from_millis(if self == Care::Close { 4 } else { 25 })
+    }
+}
 
 /// What a process is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +82,16 @@ pub struct Watch {
 
 impl Watch {
     /// Watches the tree below a supervisor.
-    pub fn start(supervisor: i32, board: &'static Board) -> Watch {
+    pub fn start(supervisor: i32, board: &'static Board, care: Care) -> Watch {
         let (seen, stop) =
             (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
         let (ours, end) = (seen.clone(), stop.clone());
         let look = std::thread::spawn(move || {
             while !end.load(Relaxed) {
                 let mut seen = ours.lock().expect("no thread panics with it");
-                seen.look(supervisor, board.header.serving.load(Acquire));
+                seen.look(supervisor, board.header.serving.load(Acquire), care);
                 drop(seen);
-                std::thread::sleep(LOOK);
+                std::thread::sleep(care.pause());
             }
         });
         let (ours, end) = (seen.clone(), stop.clone());
@@ -111,7 +125,7 @@ fn calibrate(seen: &Mutex<Seen>, stop: &AtomicBool) {
 }
 
 impl Seen {
-    fn look(&mut self, supervisor: i32, serving: u64) {
+    fn look(&mut self, supervisor: i32, serving: u64, care: Care) {
         let now = now_ns();
         match self.serving.last_mut() {
             Some((_, until, generation)) if *generation == serving => *until = now,
@@ -133,7 +147,7 @@ impl Seen {
             self.note(pid, mold, now);
         }
         for life in self.lives.iter_mut().filter(|life| life.alive) {
-            life.look(now);
+            life.look(now, care);
         }
     }
 
@@ -175,7 +189,7 @@ impl Seen {
 }
 
 impl Life {
-    fn look(&mut self, now: u64) {
+    fn look(&mut self, now: u64, care: Care) {
         self.seen = now;
         if self.generation.is_none() {
             let title = process::title(self.pid);
@@ -189,6 +203,9 @@ impl Life {
             && process::stat(self.pid).is_some_and(|stat| stat.state == 'S')
         {
             self.ready = Some(now);
+        }
+        if care == Care::Loose {
+            return;
         }
         // What the longest waiting of its threads has waited since the last look.
         let mut most = 0;
