@@ -9,9 +9,9 @@ module Oribi
   # on, so a request that needs more than any before it collects as it always would.
   class Collector
     # Room for less than so many requests: one more might have to collect.
-    DUE = 1.25
+    DUE = 1.5
     # Room for less than so many: worth it while nobody waits.
-    SPARE = 2
+    SPARE = 2.5
 
     # `settings` is the Hash of the mold's `init` message.
     def initialize(settings)
@@ -28,7 +28,6 @@ module Oribi
     # seat may take the next request.
     def after_request(seat)
       @served += 1
-      @heap.learn
       urgency = how_urgent
       return unless urgency && seat.step_aside(urgency, @workers)
 
@@ -44,8 +43,11 @@ module Oribi
 
     # nil: not at all.
     def how_urgent
+      looked = @heap.learn
       return Native::Seat::FORCED if @limit.positive? && @served >= @limit
       return Native::Seat::DUE if @limit.positive? && @served >= @first
+
+      return unless looked
 
       room = @heap.room
       return if room > SPARE || !@heap.worthwhile?

@@ -10,12 +10,14 @@ module Oribi
     FORGET = 64
     # Room for so many requests is made when a collection has left less than LOW, but not more
     # often than every PAUSE requests, nor more than MOST bytes at once.
-    GROWN = 8
-    LOW = 3
-    PAUSE = 10
+    GROWN = 10
+    LOW = 4
+    PAUSE = 30
     MOST = 64 * 1024 * 1024
     # Slots that nobody counts on: threads and the collection itself take some.
     RESERVE = 500
+    # One part in so many of what is free is no reason to look.
+    LITTLE = 32
     # What a slot size hardly wants is no reason to collect.
     FEW = 64
 
@@ -29,27 +31,27 @@ module Oribi
       remember
     end
 
-    # Takes in what the last request has used. To be called after each.
+    # Takes in what was used since the last call, to be called after each request. False if that was
+    # too little to look at more closely: most of what a small request would pay for it is saved.
     def learn
+      total = GC.stat(:total_allocated_objects)
+      bytes = GC.stat(:malloc_increase_bytes)
+      return false if total - @total < @little && bytes - @bytes < @little_bytes
+
       @since_grown += 1
-      @seen, before = slots, @seen
+      before = @seen
+      refresh
       @needed.each_index do |size|
         @needed[size] = most(@needed[size], @seen[size].allocated - before[size].allocated)
       end
-      bytes = GC.stat(:malloc_increase_bytes)
-      # A collection meanwhile has begun it anew.
-      if @count == GC.count
-        @needed_bytes = most(@needed_bytes, bytes - @bytes)
-      else
-        @surprised = true
-        @count = GC.count
-      end
-      @bytes = bytes
+      learn_bytes(bytes)
+      true
     end
 
-    # How many requests like the largest of late fit in before Ruby collects by itself.
+    # How many requests like the largest of late fit in before Ruby collects by itself; 0 as well
+    # where it would, but may not.
     def room
-      [slot_room, byte_room].min
+      @majors_held && major_wanted? ? 0 : [slot_room, byte_room].min
     end
 
     # False while a collection would give back less than half of what the last one has: where the
@@ -84,6 +86,17 @@ module Oribi
 
     private
 
+    def learn_bytes(bytes)
+      # A collection meanwhile has begun it anew.
+      if @count == GC.count
+        @needed_bytes = most(@needed_bytes, bytes - @bytes)
+      else
+        @surprised = true
+        @count = GC.count
+      end
+      @bytes = bytes
+    end
+
     # One size of slots: objects ever allocated, slots free, slots there are.
     Slots = Struct.new(:allocated, :free, :all)
 
@@ -107,7 +120,12 @@ module Oribi
       end
     end
 
-    def refresh = @seen = slots
+    def refresh
+      @seen = slots
+      @total = GC.stat(:total_allocated_objects)
+      free = @seen.each_with_index.filter_map { |now, i| now.free if @needed[i] >= FEW }.min
+      @little = (free || @seen.first.free) / LITTLE
+    end
 
     # What a collection has left is what the next requests are counted from.
     def remember
@@ -115,6 +133,7 @@ module Oribi
       @freed = @seen.map(&:free)
       @present = @seen.map(&:all)
       @bytes = GC.stat(:malloc_increase_bytes)
+      @little_bytes = GC.stat(:malloc_increase_bytes_limit) / LITTLE
       @count = GC.count
       @surprised = false
     end

@@ -13,18 +13,18 @@ mkdir -p "$copy/crates/worker"
 cp "$root/Cargo.lock" "$copy"
 sed 's/^members = .*/members = ["crates\/wire"]/; /^exclude/d; /^\(worker\|front\|door\) =/d' \
     "$root/Cargo.toml" >"$copy/Cargo.toml"
-cp -r "$root/crates/worker/src" "$copy/crates/worker/src"
 survivors=0
 wanted=" $* "
 
 # mutant NAME FILE MODELS PERL: PERL changes the file, MODELS (separated by spaces) must fail.
 mutant() {
     [ "$wanted" = "  " ] || [[ $wanted == *" $1 "* ]] || return 0
-    rm -rf "$copy/crates/wire"
+    rm -rf "$copy/crates/wire" "$copy/crates/worker/src"
     cp -r "$root/crates/wire" "$copy/crates/wire"
+    cp -r "$root/crates/worker/src" "$copy/crates/worker/src"
     perl -0pi -e "$4" "$copy/crates/wire/src/$2"
     if cmp -s "$root/crates/wire/src/$2" "$copy/crates/wire/src/$2"; then
-        printf '| %-28s | %-11s | PATTERN NOT FOUND |\n' "$1" "$2"
+        printf '| %-28s | %-11s | PATTERN NOT FOUND |\n' "$1" "${2##*/}"
         survivors=$((survivors + 1))
         return
     fi
@@ -37,7 +37,7 @@ mutant() {
         grep -q '^error' "$copy/log" && caught="DOES NOT BUILD OR ABORTS: $(grep -m1 ^error "$copy/log")"
         survivors=$((survivors + 1))
     fi
-    printf '| %-28s | %-11s | %s |\n' "$1" "$2" "$caught"
+    printf '| %-28s | %-11s | %s |\n' "$1" "${2##*/}" "$caught"
 }
 
 printf '| %-28s | %-11s | %s |\n|---|---|---|\n' mutant file 'caught by'
@@ -85,6 +85,10 @@ mutant front-looks-once doorbell.rs reply:: \
     's/let quiet = self.summary.load\(Relaxed\) == 0;/let quiet = true;/'
 mutant writer-looks-once slot.rs reply:: \
     's/if self.room_beyond\(written\) < REPLY_ROOM as u32 && self.cancelled.load\(Acquire\) == 0 \{\s*futex_wait/if true { futex_wait/'
+mutant back-unannounced ../../worker/src/crew.rs bells::a_sibling_is_armed_again \
+    's/(state.aside = false;\s*)state.rearm\(board\);/$1let _ = board;/'
+mutant back-looks-not ../../worker/src/crew.rs bells::a_sibling_is_armed_again \
+    's/(state.aside = false;\s*state.rearm\(board\);\s*)state.armed.is_some\(\)/$1false/'
 mutant no-returned-hint settle.rs claims::a_re \
     's/self.queue.returned.fetch_or\(1 << \(index \/ GROUP\), Release\);//'
 mutant settle_seats-rings-no-seats settle.rs deaths::a_worker_dies_passing \

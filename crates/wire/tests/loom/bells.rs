@@ -104,7 +104,7 @@ fn a_sibling_is_armed_when_its_process_gets_busy() {
 /// meanwhile rings nobody: it is found, and the sibling announced, when the seat has come back.
 #[test]
 fn a_sibling_is_armed_again_when_its_process_comes_back() {
-    explore(3, || {
+    explore(2, || {
         let world = World::new(2);
         let process = Arc::new((Crew::default(), Mutex::new(())));
         // It has served a request, and not looked for another yet.
