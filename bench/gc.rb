@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What garbage collection costs those who wait: the lab's page of 25,000 objects (lab/apps/gc.ru) on
+# What garbage collection costs those who wait: the lab's page of 22,500 objects (lab/apps/gc.ru) on
 # two workers at half the load they can bear, collected within requests, out of band when a request
 # would have to (`--oob-gc`), and out of band every five requests at the latest, as Rhebok does. The
 # variants take turns, a fresh server each.
@@ -53,8 +53,8 @@ class GcBench
   def initialize(words)
     app = File.read(File.join(APPS, "gc.ru"))
     files = { "lab.rb" => File.read(File.join(APPS, "lab.rb")) }
-    @server = Helper::Server.new(:oribi, "-e", "production", "-w", "2", *words, app: app,
-                                 files: files).ready
+    words = ["-e", "production", "-w", "2", *words]
+    @server = Helper::Server.new(:oribi, *words, app: app, files: files).ready
     @port = Integer(@server.log[/:(\d+)$/, 1], 10)
     load_for(1, nil)
   end

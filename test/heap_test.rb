@@ -72,7 +72,8 @@ class HeapTest < Minitest::Test
   def test_a_full_collection_that_is_wanted_is_made_out_of_band
     assert_equal "[true, 0, [{:full_mark=>false}, {}]]",
                  ask("CALLS.clear; WANTED << :oldgen; heap.learn
-                      wanted = [heap.worthwhile?, heap.room]; heap.collect; p [*wanted, CALLS]", STUB)
+                      wanted = [heap.worthwhile?, heap.room]
+                      heap.collect; p [*wanted, CALLS]", STUB)
                    .gsub(/(\w+): /, ':\1=>')
   end
 end
