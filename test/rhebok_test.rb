@@ -171,6 +171,14 @@ class RhebokTest < Helper::Case
     assert_equal 0, @server.wait
   end
 
+  def test_it_is_found_by_its_name
+    prefix = Helper.rack >= 3 ? "rackup" : "rack"
+    require "#{prefix}/handler/rhebok"
+    handlers = Helper.rack >= 3 ? Rackup::Handler : Rack::Handler
+    found = [handlers.get("Rhebok"), handlers.get("rhebok"), handlers.const_get(:Rhebok)]
+    assert_equal [Oribi::Rhebok], found.uniq
+  end
+
   def test_the_class_takes_what_rhebok_s_took
     rackup_file = <<~'RUBY'
       require "oribi/rhebok"

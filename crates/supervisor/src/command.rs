@@ -25,6 +25,7 @@ Examples:
   oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
   oribi -C config/oribi.rb                   settings from a Ruby file
   oribi -d --pid-file oribi.pid              in the background, once it serves
+  oribi config --explain                     every setting, its value and where it comes from
   oribi check                                load configuration and app, then say what is wrong
   oribi status                               what the running server does; see also restart --help
   oribi lab list                             what can be measured, on this server and on others
