@@ -52,7 +52,7 @@ class ChunkedTransferTest < Helper::Case
       client.head
       assert_equal "first\n", client.take(6)
       door.arrived
-      busy = server.find("worker").find { |worker| holds_gate?(worker) }
+      busy = wait_until("a worker at the gate") { server.find("worker").find { |w| at_gate?(w) } }
       Process.kill("KILL", busy.pid)
       assert_raises(Errno::ECONNRESET) { client.rest }
       door.release
@@ -60,9 +60,12 @@ class ChunkedTransferTest < Helper::Case
   end
 
   # Has the gate open to read.
-  def holds_gate?(worker)
-    Dir["/proc/#{worker.pid}/fd/*"].any? { |fd| File.readlink(fd).end_with?("/gate") }
-  rescue Errno::ENOENT
-    false
+  def at_gate?(worker)
+    Dir["/proc/#{worker.pid}/fd/*"].any? do |fd|
+      File.readlink(fd).end_with?("/gate")
+    rescue SystemCallError
+      # It has just been closed.
+      false
+    end
   end
 end
