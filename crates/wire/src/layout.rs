@@ -16,7 +16,7 @@ pub const VERSION: u32 = 6;
 /// Requests that can be in the segment at once.
 pub const SLOTS: usize = if cfg!(loom) { 2 } else { 4096 };
 /// Worker threads that can ever take from it at once.
-pub const SEATS: usize = if cfg!(loom) { 2 } else { 1024 };
+pub const SEATS: usize = if cfg!(loom) { 3 } else { 1024 };
 /// Front threads that can put into it.
 pub const FRONTS: usize = if cfg!(loom) { 1 } else { 64 };
 /// Positions the queue's ring remembers: more than slots, because cancelled positions linger until

@@ -168,3 +168,64 @@ fn one_request_of_a_crew(world: &World, (crew, interpreter): &(Crew, Mutex<()>),
         pass_on(owed);
     }
 }
+
+/// A process that may take one request, with two threads, beside another process: whichever of its
+/// threads takes, the second request reaches the other process, even if the wake for it was meant
+/// for the thread that may not take it.
+#[test]
+fn a_spent_process_keeps_no_wake() {
+    explore(2, || {
+        let world = World::with_seats(3, 2);
+        let process = Arc::new((Crew::new(0, 1), Mutex::new(())));
+        let seats = [0, 1].map(|index| {
+            let process = process.clone();
+            thread(&world, move |world| one_request_of_a_limit(world, &process, index))
+        });
+        let other = worker(&world, 2, 1);
+        world.put(0, 1);
+        world.put(1, 2);
+        let taken = seats.map(|seat| u32::from(seat.join().unwrap())).iter().sum::<u32>();
+        other.join().unwrap();
+        assert!(taken <= 1, "no more than its limit");
+    });
+}
+
+/// As `one_request_of_a_crew`, within the process's limit, until the seat is dismissed. True if it
+/// has taken one, which is over at once.
+fn one_request_of_a_limit(
+    world: &World,
+    (crew, interpreter): &(Crew, Mutex<()>),
+    index: u16,
+) -> bool {
+    let board = &world.board;
+    let pass_on = |owed: bool| {
+        if owed && board.first_waiting().is_some() {
+            board.ring_one();
+        }
+    };
+    let mut taken = false;
+    loop {
+        let guard = interpreter.lock().unwrap();
+        board.seats[index as usize].prepare();
+        crew.lie_down(board, index, true);
+        let claim = if crew.may_take() { board.take(index, 1) } else { None };
+        if let Some(claim) = claim {
+            crew.count(board);
+            let owed = crew.get_up(board, index);
+            pass_on(crew.begun(board) || owed);
+            taken = true;
+            world.run(claim);
+            board.complete(claim);
+            world.closed();
+            crew.finished();
+        } else if board.seats[index as usize].retire.load(Relaxed) == 0 {
+            drop(guard);
+            board.seats[index as usize].sleep(None);
+            let _guard = interpreter.lock().unwrap();
+            pass_on(crew.get_up(board, index));
+        } else {
+            pass_on(crew.get_up(board, index));
+            return taken;
+        }
+    }
+}

@@ -20,13 +20,20 @@ pub struct World {
     pub begun: [AtomicU32; 4],
     /// Seats break the rule of passing wakes on.
     pub selfish: AtomicBool,
+    /// Seats in use.
+    seats: usize,
 }
 
 impl World {
-    /// `requests` will be put; the seats retire when each has met its end.
+    /// `requests` will be put; the two seats retire when each has met its end.
     pub fn new(requests: u32) -> Arc<World> {
+        World::with_seats(2, requests)
+    }
+
+    /// The same with another number of seats.
+    pub fn with_seats(seats: usize, requests: u32) -> Arc<World> {
         let board = Board::boxed();
-        board.bells.seats_used.store(wire::SEATS as u32, Relaxed);
+        board.bells.seats_used.store(seats as u32, Relaxed);
         board.header.serving.store(1, Relaxed);
         Arc::new(World {
             board,
@@ -34,6 +41,7 @@ impl World {
             open: AtomicU32::new(requests),
             begun: Default::default(),
             selfish: AtomicBool::default(),
+            seats,
         })
     }
 
@@ -46,7 +54,7 @@ impl World {
 
     /// Lets all seats leave.
     pub fn dismiss(&self) {
-        for seat in &self.board.seats {
+        for seat in &self.board.seats[..self.seats] {
             seat.retire.store(1, Relaxed);
             seat.ring();
         }
