@@ -109,7 +109,7 @@ impl Stream {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
             let state = shared.word().state;
-            let overdue = shared.overdue.load(Relaxed) != 0;
+            let overdue = shared.is_overdue(position);
             let read = shared.read.load(Relaxed);
             // A worker may have written anything here; more than a window is never read.
             let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);

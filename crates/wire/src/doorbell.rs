@@ -63,7 +63,7 @@ pub struct Seat {
     pub soft_ns: AtomicU64,
     /// How far the worker is with `limit`: `FRESH`, `WORN` or `SPENT`.
     pub wear: AtomicU32,
-    /// Not zero: `soft_ns` has passed, the worker is to log where the request is.
+    /// Names a request whose `soft_ns` has passed: the worker is to log where it is.
     pub alarm: AtomicU32,
     /// In the first seat of a worker: changes with each alarm of any of its seats.
     pub alarms: AtomicU32,

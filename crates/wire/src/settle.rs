@@ -129,7 +129,7 @@ impl Board {
 fn may_return(slot: &SlotHead, word: Word, retry_idempotent: bool) -> bool {
     let fresh = slot.returns.load(Relaxed) < RETURNS_MAX
         && slot.cancelled.load(Relaxed) == 0
-        && slot.overdue.load(Relaxed) == 0;
+        && !slot.is_overdue(word.position);
     let unseen = || {
         retry_idempotent && slot.idempotent.load(Relaxed) != 0 && slot.written.load(Acquire) == 0
     };

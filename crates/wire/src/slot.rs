@@ -94,8 +94,9 @@ pub struct SlotHead {
     /// Not zero: the body lies in a file that the front has; `body_len` is then 0. The worker asks
     /// for it over the exchange.
     pub spooled: AtomicU32,
-    /// Not zero: its worker was killed because the request has run too long.
-    pub overdue: AtomicU32,
+    /// One more than the position of the last request here whose worker was killed because it had
+    /// run for too long.
+    pub overdue: AtomicU64,
     /// Not zero: the worker has passed a socket to send the spool file to, and waits.
     pub asks: AtomicU32,
 

@@ -101,4 +101,22 @@ mutant settle-rings-no-fronts settle.rs deaths::a_worker_dies_before \
     's/ring_fronts: u64::MAX/ring_fronts: 0/'
 mutant settle-wakes-no-writer settle.rs reply::a_front_dies \
     's/slot.wake_writer\(\);//'
+
+# Requests whose time is up.
+mutant settle-returns-overdue settle.rs overdue::a_struck \
+    's/!slot.is_overdue\(word.position\)/true/'
+mutant strike-trusts-the-seat overdue.rs overdue::the_next \
+    's/clock.served.load\(Acquire\) != served/false/'
+mutant strike-reads-the-deadline overdue.rs overdue::an_extension \
+    's/clock.deadline_ns.compare_exchange\(seen, 0, AcqRel, Relaxed\).ok\(\)\?;/(clock.deadline_ns.load(Acquire) == seen).then_some(())?;/'
+mutant strike-notes-nothing overdue.rs overdue::a_struck \
+    's/front.note\(index as u32\);//'
+mutant mark-without-position overdue.rs overdue::the_next \
+    's/self.overdue.load\(Relaxed\) == position \+ 1/self.overdue.load(Relaxed) != 0/'
+mutant served-before-the-deadline overdue.rs overdue::the_next \
+    's/(        \/\/ Where nothing is due.*?\n        \}\n)(.*?Release\);\n)/$2$1/s'
+mutant alarm-for-anybody overdue.rs overdue::an_alarm \
+    's/self.alarm.load\(Acquire\) == self.present\(\)/self.alarm.load(Acquire) != 0/'
+mutant alarm-rings-nobody overdue.rs overdue::an_alarm \
+    's/futex_wake\(&self.alarms\);//'
 exit $((survivors > 0))

@@ -11,4 +11,5 @@ mod kit;
 mod bells;
 mod claims;
 mod deaths;
+mod overdue;
 mod reply;
