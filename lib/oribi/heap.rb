@@ -12,7 +12,7 @@ module Oribi
     # often than every PAUSE requests, nor more than MOST bytes at once.
     GROWN = 10
     LOW = 4
-    PAUSE = 30
+    PAUSE = 20
     MOST = 64 * 1024 * 1024
     # Slots that nobody counts on: threads and the collection itself take some.
     RESERVE = 500
@@ -49,9 +49,9 @@ module Oribi
     end
 
     # How many requests like the largest of late fit in before Ruby collects by itself; 0 as well
-    # where it would, but may not.
+    # where it would, but may not, and where it goes on with a collection that it has begun.
     def room
-      @majors_held && major_wanted? ? 0 : [slot_room, byte_room].min
+      marking? || (@majors_held && major_wanted?) ? 0 : [slot_room, byte_room].min
     end
 
     # False while a collection would give back less than half of what the last one has: where the
@@ -76,11 +76,13 @@ module Oribi
       # Ruby makes it a full one by itself where it has noted that it wants one.
       GC.start(full_mark: false)
       refresh
-      if major_wanted? && (@majors_held || slot_room < LOW)
+      if major_wanted? && (@names_majors || slot_room < LOW)
         GC.start
         refresh
       end
       grow if slot_room < LOW && @since_grown >= PAUSE
+      # This code needs slots too, and may have been the one to begin a full collection.
+      GC.start(full_mark: false) if marking?
       remember
     end
 
@@ -155,6 +157,8 @@ module Oribi
 
       (GC.stat(:malloc_increase_bytes_limit) - @bytes).fdiv(@needed_bytes)
     end
+
+    def marking? = GC.latest_gc_info(:state) == :marking
 
     # Whether Ruby would make its next collection a full one. Until 3.3 it does not say so, but the
     # reasons can be read: too few slots would be free, or too many objects are old.
