@@ -182,12 +182,20 @@ fn recycling(said: &Said) -> Result<Recycling, String> {
 }
 
 fn worker(said: &Said) -> Result<WorkerOptions, String> {
+    let [hard, soft] = ["request_timeout", "request_timeout_soft"].map(|name| said.seconds(name));
+    let (hard, soft) = (hard?.as_secs_f64(), soft?.as_secs_f64());
+    if hard > 0.0 && soft >= hard {
+        return Err(format!(
+            "request_timeout_soft: {soft} is not less than request_timeout, {hard}: the worker \\
+             would be killed before it could log where it is"
+        ));
+    }
     let most = said.is_said("max_gc_per_request").then(|| said.count("max_gc_per_request"));
     let most = most.transpose()?;
     Ok(WorkerOptions {
         early_hints: said.flag("early_hints")?,
-        request_timeout: said.seconds("request_timeout")?.as_secs_f64(),
-        request_timeout_soft: said.seconds("request_timeout_soft")?.as_secs_f64(),
+        request_timeout: hard,
+        request_timeout_soft: soft,
         // Said to be 0 it means never; unsaid it means when need be.
         oob_gc: said.flag("oob_gc")? && most != Some(0),
         max_gc_per_request: most.unwrap_or(0),
@@ -275,6 +283,8 @@ mod tests {
         );
         assert!(error(layer(&[("port", &["70000"])])).contains("from 0 to 65535"));
         assert!(error(layer(&[("bind", &["nowhere"])])).contains("unix://PATH"));
+        let late = layer(&[("request_timeout", &["5"]), ("request_timeout_soft", &["5"])]);
+        assert!(error(late).starts_with("request_timeout_soft: 5 is not less than"));
         let many = layer(&[("workers", &["100"]), ("threads", &["10"])]);
         assert!(error(many).contains("1000 threads; at most 512"));
     }

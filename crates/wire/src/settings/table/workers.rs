@@ -14,7 +14,7 @@ pub(super) const REQUESTS: &[Setting] = &[
     Setting {
         name: "request_timeout",
         metavar: "SECONDS",
-        doc: "How long a request may run before it is answered with 504 and its worker replaced; 0: for ever",
+        doc: "How long a request may run before it is answered with 504 and its worker replaced; the app can extend it; 0: for ever",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("0"),
         ..PLAIN
@@ -22,7 +22,7 @@ pub(super) const REQUESTS: &[Setting] = &[
     Setting {
         name: "request_timeout_soft",
         metavar: "SECONDS",
-        doc: "How long a request may run before its backtrace is logged; 0: for ever",
+        doc: "How long a request may run before its backtrace is logged; 0: it is not",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("0"),
         ..PLAIN
