@@ -12,7 +12,7 @@ class PeerTest < Helper::Case
   THEIRS = %w[GATEWAY_INTERFACE REQUEST_PATH rack.hijack rack.after_reply puma.config puma.socket
               puma.request_body_wait].freeze
   # In ours alone.
-  OURS = %w[REMOTE_PORT oribi.queue_time].freeze
+  OURS = %w[REMOTE_PORT oribi.queue_time oribi.timeout].freeze
   # Puma's from version 7 has the first two, and no HTTP_VERSION.
   NEWER = %w[rack.response_finished puma.mark_as_io_bound HTTP_VERSION].freeze
   OLD = Gem::Specification.find_by_name("puma").version < Gem::Version.new("6")

@@ -34,7 +34,8 @@ class EnvTest < Helper::Case
                   "rack.multiprocess" => boolean(multiprocess),
                   "rack.run_once" => boolean(false), "rack.hijack?" => boolean(true),
                   "rack.hijack" => ["Oribi::Hijack", "#<Oribi::Hijack>"],
-                  "rack.response_finished" => ["Array", "[]"], "rack.after_reply" => %w[Array []])
+                  "rack.response_finished" => ["Array", "[]"], "rack.after_reply" => %w[Array []],
+                  "oribi.timeout" => ["Oribi::Timeout", "#<Oribi::Timeout>"])
   end
 
   def boolean(value) = [value.class.name, value.inspect]
