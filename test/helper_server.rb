@@ -22,24 +22,28 @@ module Helper
     RUBY
 
     # `how` is :oribi, :rackup, :bundle (exec rackup), :script (in Ruby) or :rails; arguments are
-    # words of the command line; what is in the directory `tree` is copied.
+    # words of the command line; what is in the directory `tree` is copied. `before` are words that
+    # run the command; others may look into the directory if it is `open`.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
-                   rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [])
+                   rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [],
+                   out: nil, open: false)
       @how = how
       @before = before
       @rackup = rackup
       @executable = executable
       @directory = Dir.mktmpdir("oribi-test")
+      FileUtils.chmod(0o755, @directory) if open
       FileUtils.cp_r("#{tree}/.", @directory) if tree
       File.write(File.join(@directory, "config.ru"), app) if app
       files.each { |name, text| File.write(File.join(@directory, name), text) }
       File.mkfifo(File.join(@directory, "fifo"))
       @log = File.join(@directory, "log")
+      FileUtils.touch(@log)
       @seen = {}
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil,
               "ORIBI_RUNTIME_DIR" => File.join(@directory, "control") }.merge(env)
       @pid = Process.spawn(env, *@before, *command(bind, arguments), chdir: @directory,
-                           in: File::NULL, out: @log, err: %i[child out])
+                           in: File::NULL, out: out || @log, err: %i[child out])
     end
 
     def log = File.read(@log)
