@@ -23,10 +23,11 @@ module Helper
 
     # `how` is :oribi, :rackup, :bundle (exec rackup), :script (in Ruby) or :rails; arguments are
     # words of the command line; what is in the directory `tree` is copied. `before` are words that
-    # run the command; others may look into the directory if it is `open`.
+    # run the command, `fds` are its fds from 3 on; others may look into the directory if it is
+    # `open`.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
                    rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [],
-                   out: nil, open: false)
+                   out: nil, open: false, fds: [])
       @how = how
       @before = before
       @rackup = rackup
@@ -43,6 +44,7 @@ module Helper
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil,
               "ORIBI_RUNTIME_DIR" => File.join(@directory, "control") }.merge(env)
       @pid = Process.spawn(env, *@before, *command(bind, arguments), chdir: @directory,
+                           **fds.each_with_index.to_h { |io, index| [index + 3, io] },
                            in: File::NULL, out: out || @log, err: %i[child out])
     end
 
