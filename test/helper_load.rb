@@ -24,12 +24,14 @@ module Helper
       Helper.wait_until("#{count} answers more") { @answers.size >= before + count }
     end
 
-    # Ends the load; what has failed.
+    # Ends the load.
     def stop
       @over = true
       @threads.each(&:join)
-      Array.new(@failures.size) { @failures.pop }
     end
+
+    # What has failed since the last call.
+    def failures = Array.new(@failures.size) { @failures.pop }
 
     # What the answers said, each once.
     def bodies = Array.new(@answers.size) { @answers.pop }.uniq
