@@ -166,7 +166,7 @@ fn deal(
     };
     let held = Held { counted: drain.count(), load: Load::one_more(load), of_listener };
     let Some(sender) = give else {
-        tokio::spawn(connection::serve(socket, peer, drain.clone(), held));
+        tokio::spawn(connection::serve(socket, peer, held));
         return;
     };
     let stream = match socket {
@@ -183,14 +183,14 @@ fn deal(
 }
 
 /// Serves connections that the first thread accepted, until it stops sending and all are done.
-pub async fn take_over(mut given: UnboundedReceiver<Given>, drain: Arc<Drain>) {
+pub async fn take_over(mut given: UnboundedReceiver<Given>) {
     while let Some(Given { stream, peer, held }) = given.recv().await {
         let socket = match stream {
             GivenStream::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             GivenStream::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
         };
         match socket {
-            Ok(socket) => drop(tokio::spawn(connection::serve(socket, peer, drain.clone(), held))),
+            Ok(socket) => drop(tokio::spawn(connection::serve(socket, peer, held))),
             Err(error) => log(&format!("a connection could not be taken over: {error}")),
         }
     }

@@ -4,7 +4,6 @@
 use crate::accept::Held;
 use crate::access_log;
 use crate::aside::Hijack;
-use crate::drain::Drain;
 use crate::io::{Io, Socket};
 use crate::limits::{OfClient, Turned, USUAL_FIELDS};
 use crate::link::{Due, Phase};
@@ -35,7 +34,7 @@ enum After {
 }
 
 /// Serves one connection to its end.
-pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, drain: Arc<Drain>, held: Held) {
+pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, held: Held) {
     let Held { counted, load: _load, of_listener: _of_listener } = held;
     let mut early = Bytes::new();
     if introduce::is_due(&peer) {
@@ -54,7 +53,7 @@ pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, drain: Arc<Drain>, h
     let watched = sweep::watch(peer.clone()).await;
     let mut io = Io::new(socket, peer.clone(), early);
     loop {
-        match speak(io, &peer, &drain, options).await {
+        match speak(io, &peer, options).await {
             After::Close => return,
             After::Part(io, last) => return part(io, last, &peer).await,
             After::Rest(resting) => io = resting,
@@ -64,7 +63,7 @@ pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, drain: Arc<Drain>, h
                 return Box::pin(hijack::carry(socket, early, hijack)).await;
             }
         }
-        if !rest(&io, &peer, &drain).await {
+        if !rest(&io, &peer).await {
             return;
         }
     }
@@ -80,7 +79,7 @@ pub async fn turn_away(socket: Socket, peer: Arc<Peer>, refusal: Refusal) {
 }
 
 /// Has hyper serve requests until there is a reason to take the connection from it.
-async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain, options: &Options) -> After {
+async fn speak(io: Io, peer: &Arc<Peer>, options: &Options) -> After {
     let owner = peer.clone();
     let service = service_fn(move |request| http::serve(request, owner.clone()));
     // `Io` gathers small replies and spares large ones hyper's copy. Not `pipeline_flush`: it holds
@@ -93,19 +92,9 @@ async fn speak(io: Io, peer: &Arc<Peer>, drain: &Drain, options: &Options) -> Af
     }
     // In a box: a connection that rests does not keep its room.
     let mut connection = Box::new(builder.serve_connection(TokioIo::new(io), service));
-    let mut last = false;
     let end = poll_fn(|context| {
-        loop {
-            if let Poll::Ready(result) = Pin::new(&mut *connection).poll(context) {
-                return Poll::Ready(Err(result.err()));
-            }
-            // A first request may be on its way; it is still answered.
-            let begun = !matches!(peer.link.phase(), Phase::First | Phase::Head);
-            if last || !begun || !drain.is_draining() {
-                break;
-            }
-            last = true;
-            Pin::new(&mut *connection).graceful_shutdown();
+        if let Poll::Ready(result) = Pin::new(&mut *connection).poll(context) {
+            return Poll::Ready(Err(result.err()));
         }
         if peer.aside.is_given() {
             return Poll::Ready(Ok(Due::Close));
@@ -167,7 +156,7 @@ fn unreadable(error: &hyper::Error, io: &Io, peer: &Peer, options: &Options) -> 
 }
 
 /// Waits for the next request without any buffers. False: none will be served.
-async fn rest(io: &Io, peer: &Peer, drain: &Drain) -> bool {
+async fn rest(io: &Io, peer: &Peer) -> bool {
     if io.has_early() {
         return true;
     }
@@ -177,7 +166,7 @@ async fn rest(io: &Io, peer: &Peer, drain: &Drain) -> bool {
             return Poll::Ready(true);
         }
         let over = peer.link.take_due() && sweep::due(peer).is_some();
-        if over || drain.is_draining() { Poll::Ready(false) } else { Poll::Pending }
+        if over { Poll::Ready(false) } else { Poll::Pending }
     });
     let comes = comes.await;
     peer.link.rests(false);

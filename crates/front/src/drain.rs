@@ -38,8 +38,10 @@ impl Drain {
         })
     }
 
-    /// From now on connections close when they have nothing under way.
+    /// From now on each connection ends with its present request, or with its next one should that
+    /// be on its way already.
     pub fn begin(&self) {
+        give_way();
         self.draining.store(true, Release);
         self.begun.notify_waiters();
     }

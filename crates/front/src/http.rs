@@ -84,7 +84,7 @@ pub fn serve(
                 return std::future::pending().await;
             }
         };
-        if drain::is_giving_way() {
+        if drain::is_giving_way() && !response.status().is_informational() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         peer.link.reply_begins();

@@ -9,8 +9,8 @@ use crate::sweep;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long a connection that has not sent a whole request yet is waited for when the front drains:
-/// its client may have written it already.
+/// How long a connection that has not sent a whole request yet is waited for when the front drains,
+/// be it the first or the next: its client may have written it already.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the rest of a refused request is read, so that closing does not reset the connection
 /// under the answer (RFC 9112, section 9.6).
@@ -253,6 +253,11 @@ impl Link {
         match self.phase() {
             Phase::First if drained || late(since, options.first_byte_timeout) => Some(Due::Close),
             Phase::Head if drained || late(since, options.head_timeout) => Some(Due::TooSlow),
+            Phase::Idle
+                if moment.draining.is_some_and(|at| late(at.max(since), DRAIN_PATIENCE)) =>
+            {
+                Some(Due::Close)
+            }
             Phase::Idle if late(since, options.keep_alive_timeout) => Some(Due::Close),
             Phase::Idle if !self.resting.load(Relaxed) && late(since, REST_AFTER) => {
                 Some(Due::Rest)

@@ -56,8 +56,8 @@ pub fn run(setup: Setup) -> io::Result<()> {
             runtime.block_on(async {
                 let _bell = control::watch(bell)?;
                 tokio::spawn(tick(queue_timeout));
-                tokio::spawn(sweep::run(options, drain.clone()));
-                accept::take_over(take, drain).await;
+                tokio::spawn(sweep::run(options, drain));
+                accept::take_over(take).await;
                 Ok::<_, io::Error>(())
             })
         };
