@@ -331,6 +331,18 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_connection_may_ask_once_more_when_the_front_drains() {
+        let link = Link::default();
+        link.enter(Phase::Idle);
+        link.rests(true);
+        let at =
+            |now, draining| link.judge(Moment { now, draining, lag: 0 }, &options(), |_, _| false);
+        assert_eq!(at(3000, None), None);
+        assert_eq!(at(3000, Some(2600)), None);
+        assert_eq!(at(3000, Some(2500)), Some(Due::Close));
+    }
+
+    #[test]
     fn each_phase_has_its_patience() {
         let link = Link::default();
         link.received(b"\r\n");

@@ -116,13 +116,6 @@ impl Round {
             }
         }
     }
-
-    /// Connections that have nothing under way end now.
-    fn wake_all(&self) {
-        for place in self.places.borrow().iter().flatten() {
-            place.waker.wake_by_ref();
-        }
-    }
 }
 
 /// Looks for as long as the thread lives, but only while there are connections.
@@ -146,7 +139,6 @@ pub async fn run(options: &'static Options, drain: Arc<Drain>) {
             round.tick();
             if drain.is_draining() && round.draining.get().is_none() {
                 round.draining.set(Some(round.now.get()));
-                round.wake_all();
             }
             round.look();
         });
