@@ -62,6 +62,20 @@ class StartServerTest < Helper::Case
     finish
   end
 
+  # Bundler closes what it does not know, unless it is told otherwise.
+  def test_bundle_exec
+    gems = ["gem 'oribi', path: '#{Helper::ROOT}'", "gem 'rack'"]
+    gems << "gem 'rackup'" if Helper.rack >= 3
+    starter = [START_SERVER, "--port=0", "--interval=#{INTERVAL}", "--"]
+    words = ["-S", "bundle", "exec", "--keep-file-descriptors", "rackup", "-s", "Oribi", "config.ru"]
+    @server = Helper::Server.new(:script, *words, before: starter,
+                                 app: Helper::Case.source("deploy.ru"),
+                                 files: { "Gemfile" => gems.join("\n"), "release" => "1" },
+                                 env: { "RUBYLIB" => nil })
+    generation(1)
+    assert_match(%r{^oribi: listening on http://0\.0\.0\.0:(?!9292)\d+$}, server.log)
+  end
+
   # Workers leave one after the other, while those of the new server answer.
   def test_slow_restart
     port = Helper.free_port
