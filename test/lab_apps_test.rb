@@ -3,6 +3,7 @@
 require "minitest"
 require "json"
 require "rack"
+require "tempfile"
 
 # The applications that the lab serves: what they answer, behind Rack::Lint.
 class LabAppsTest < Minitest::Test
@@ -33,7 +34,8 @@ class LabAppsTest < Minitest::Test
 
   def test_every_application_is_here
     files = Dir["**/*.ru", base: APPS].map { |file| file.delete_suffix(".ru") }
-    assert_equal %w[alloc bodies hello hello_lab rails/config sinatra sleep work], files.sort
+    assert_equal %w[alloc bodies gc hello hello_lab rails/config release sinatra sleep work],
+                 files.sort
   end
 
   def test_hello_is_bare
@@ -95,6 +97,29 @@ class LabAppsTest < Minitest::Test
     get("alloc")
     assert_operator GC.stat(:total_allocated_objects) - before, :>, 20_000
     assert_lab_routes("alloc")
+  end
+
+  def test_gc_says_what_the_collector_did
+    answer = get("gc")
+    within, so_far = %w[x-gc-within x-gc-so-far].map { |name| Integer(answer[name], 10) }
+    assert_includes 0..so_far, within
+    assert_operator answer.body.bytesize, :>, 200_000
+    assert_lab_routes("gc")
+  end
+
+  def test_release_is_the_one_that_was_loaded
+    Tempfile.create do |file|
+      file.write("one\n")
+      file.flush
+      ENV["LAB_RELEASE"] = file.path
+      assert_equal "one", get("release", "/release").body
+      File.write(file.path, "two\n")
+      assert_equal "one", get("release", "/release").body
+    end
+    assert_equal "ok", get("release", "/1").body
+    assert_lab_routes("release")
+  ensure
+    ENV.delete("LAB_RELEASE")
   end
 
   def test_rails
