@@ -329,10 +329,18 @@ impl World {
     }
 
     fn is_forked(&mut self, generation: u64, nr: u16, id: u64) {
+        let is_hooked = self.chaos && self.luck.chance(5);
         let worker = self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id);
         if let Some(worker) = worker {
             worker.exists = true;
             worker.born = self.now;
+            if is_hooked {
+                // A hook of its mold has kept it from being forked.
+                self.workers.remove(&(generation, nr));
+                self.tell(Event::Unfit(generation, nr, "no fork".into()));
+                let (served, failed) = (false, true);
+                return self.tell(Event::WorkerDied { generation, nr, served, failed });
+            }
             if self.chaos && self.luck.chance(10) {
                 self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
             }
