@@ -147,7 +147,7 @@ class CliTest < Minitest::Test
     { "\nwokers 3" => /oribi.rb:2: no option wokers, do you mean workers\?/,
       "workers 1, 2" => /oribi.rb:1: workers takes one value, 2 given/,
       "config 'x'" => /oribi.rb:1: config can be given on the command line only/,
-      "queue_timeout :soon" => /oribi.rb:1: queue_timeout: "soon" is not a number of seconds from 0/,
+      "queue_timeout :soon" => /oribi.rb:1: queue_timeout: "soon" is not a number of seconds/,
       "workers 'many'" => /oribi.rb:1: workers: "many" is not a number from 1 to 512/,
       "raise 'no'" => /oribi.rb:1:in [`'].*read': no \(RuntimeError\)/,
       "workers (" => /oribi.rb raised\n.*oribi.rb:1: syntax error/m }.each do |text, message|
