@@ -58,6 +58,10 @@ module HooksOfAServer
       File.read(File.join(__dir__, "gate")) if named[File.join(__dir__, "wait")]
       raise "#{name} will not" if named[File.join(__dir__, "fail")]
     end
+    refuse = Module.new do
+      def fork(...) = File.exist?("refuse") ? raise(Errno::EAGAIN) : super
+    end
+    Process.singleton_class.prepend(refuse)
     before_fork { |worker| say["before_fork", worker.nr, worker.generation, Process.pid] }
     after_fork do |worker|
       at_exit { say["at_exit", Process.pid] }
@@ -213,6 +217,17 @@ class HooksOfOribiTest < Minitest::Test
       @server.clean_up
     end
     @server = nil
+  end
+
+  def test_a_fork_that_the_kernel_refuses_is_tried_again
+    start("--workers", "1").ready
+    mold = @server.one("mold")
+    mark("refuse")
+    kill_a_worker
+    wait_for_log(/worker 1 gen 1 did not get ready: fork: Errno::EAGAIN/)
+    File.delete(File.join(@server.directory, "refuse"))
+    assert_match(/\A\d+\z/, @server.get("/a"))
+    assert mold.same?(@server.one("mold"))
   end
 
   def test_a_first_boot_without_a_fit_worker_ends

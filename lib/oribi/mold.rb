@@ -221,11 +221,11 @@ module Oribi
     # between, there must be no worker on seats that the supervisor believes free.
     def fork_worker(number, seat)
       prepare_heap
-      return unless may_fork?(number)
-
       gate, opener = IO.pipe
-      pid = Process.fork { become_worker(number, seat, gate, opener) }
+      pid = fork_unless_hindered(number) { become_worker(number, seat, gate, opener) }
       gate.close
+      return opener.close unless pid
+
       pidfd = IO.for_fd(Native.pidfd_open(pid))
       tell("forked #{number} #{pid}", pidfd)
       opener.write("!")
@@ -233,14 +233,16 @@ module Oribi
       @workers[pidfd] = [number, pid]
     end
 
-    # What a `before_fork` hook raises is the end of this fork; the supervisor asks for another.
-    def may_fork?(number)
+    # A hook or the kernel may not let it; the supervisor then asks for another fork, later.
+    def fork_unless_hindered(number, &worker)
+      what = "before_fork: "
       @hooks.run("before_fork", Hooks::Worker.new(number, @init["generation"]).freeze)
-      true
+      what = "fork: "
+      Process.fork(&worker)
     rescue Exception => error # rubocop:disable Lint/RescueException
       Report.write(error)
-      tell("unfit #{number} #{short("before_fork: #{Report.line(error)}")}")
-      false
+      tell("unfit #{number} #{short(what + Report.line(error))}")
+      nil
     end
 
     # What every worker starts from: objects that stay are old (they survived three collections),
