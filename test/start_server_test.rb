@@ -63,11 +63,12 @@ class StartServerTest < Helper::Case
   end
 
   # Bundler closes what it does not know, unless it is told otherwise.
-  def test_bundle_exec
+  def test_rhebok_with_bundle_exec
     gems = ["gem 'oribi', path: '#{Helper::ROOT}'", "gem 'rack'"]
     gems << "gem 'rackup'" if Helper.rack >= 3
     starter = [START_SERVER, "--port=0", "--interval=#{INTERVAL}", "--"]
-    words = ["-S", "bundle", "exec", "--keep-file-descriptors", "rackup", "-s", "Oribi", "config.ru"]
+    words = ["-S", "bundle", "exec", "--keep-file-descriptors", "rackup", "-s", "Rhebok",
+             "-O", "MaxWorkers=1", "config.ru"]
     @server = Helper::Server.new(:script, *words, before: starter,
                                  app: Helper::Case.source("deploy.ru"),
                                  files: { "Gemfile" => gems.join("\n"), "release" => "1" },

@@ -104,7 +104,9 @@ class SystemdTest < Helper::Case
     assert_equal "release 1", keep(Helper::Client.unix(path)).get.body
     # No child of the app holds a listener, and none is told of them.
     inodes = [tcp, *@sockets].map { |socket| socket.stat.ino }.join("|")
-    refute_match(/socket:\[(#{inodes})\]/, keep(Helper::Client.tcp(port)).get("/child").body)
+    child = keep(Helper::Client.tcp(port)).get("/child").body
+    refute_match(/socket:\[(#{inodes})\]|LISTEN_|NOTIFY_SOCKET/, child)
+    assert_match(/^PATH=/, child)
     assert_holders(inodes)
     server.signal("USR2")
     assert_match(/generation 2 serves/, hear(/READY=1/))

@@ -128,8 +128,7 @@ module Oribi
       $stderr.flush
       Process.fork do
         [theirs, @inbox, @outbox].each(&:close)
-        # Listeners are the supervisor's: nothing the app starts is to hold them.
-        Place.close(@inherited)
+        Place.leave(@inherited)
         trap("CHLD", "DEFAULT")
         Mold.join(ours, @app, @words.hooks)
       end

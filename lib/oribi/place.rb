@@ -6,7 +6,10 @@ module Oribi
   # Where a process stands: in which directory, as whom, with which listeners somebody has given it.
   module Place
     START_SERVER = "SERVER_STARTER_PORT"
-    private_constant :START_SERVER
+    # What start_server and systemd say to the process they have started, and to no other.
+    VARIABLES = [START_SERVER, *%w[LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
+                                   NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID]].freeze
+    private_constant :START_SERVER, :VARIABLES
 
     module_function
 
@@ -35,6 +38,13 @@ module Oribi
       rescue SystemCallError, ArgumentError
         next
       end
+    end
+
+    # For a process that serves the app: listeners are the supervisor's, and nothing that the app
+    # starts is to hold them.
+    def leave(numbers)
+      close(numbers)
+      VARIABLES.each { |name| ENV.delete(name) }
     end
 
     # Runs as another user from now on, for ever; `identity` is the supervisor's (privileges.rs).

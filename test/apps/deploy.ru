@@ -12,9 +12,9 @@ run(lambda do |env|
   when "/who"
     [200, { "content-type" => "text/plain" }, ["#{Process.uid} #{Process.gid} #{Dir.pwd}"]]
   when "/child"
-    # What a program that the app starts has open.
-    open_fds = IO.popen(["sh", "-c", "ls -l /proc/$$/fd"], &:read)
-    [200, { "content-type" => "text/plain" }, [open_fds]]
+    # What a program that the app starts has open, and is told.
+    had = IO.popen(["sh", "-c", "ls -l /proc/$$/fd; env"], &:read)
+    [200, { "content-type" => "text/plain" }, [had]]
   else
     [200, { "content-type" => "text/plain" }, ["release #{release}"]]
   end

@@ -98,6 +98,7 @@ fn make_absolute(settings: &mut Settings, place: &Place) {
         }
     };
     absolute(&mut settings.error_log);
+    absolute(&mut settings.front.spool_dir);
     settings.front.access_log.iter_mut().for_each(absolute);
     settings.process.pid_file.iter_mut().for_each(absolute);
     settings.process.control.iter_mut().for_each(absolute);
