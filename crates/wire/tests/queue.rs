@@ -98,6 +98,10 @@ impl Model<'_> {
         }
         let first = self.waiting.first_key_value().map(|(_, slot)| *slot);
         assert_eq!(self.board.first_waiting(), first);
+        // Those that were taken once lie below the head.
+        let never_taken = self.waiting.values().filter(|slot| self.returns[slot] == 0).count();
+        assert!(self.board.waiting() >= never_taken as u64);
+        assert!(!self.waiting.is_empty() || self.board.waiting() == 0);
     }
 
     fn put(&mut self) {
@@ -200,8 +204,11 @@ impl Model<'_> {
     }
 
     fn kill(&mut self, owner: u16, retry: bool) {
+        // It may have died collecting.
+        self.board.seats[owner as usize].collecting.store(1, Relaxed);
         let settled = self.board.settle_seats(owner, 1, retry);
         assert_eq!(settled.ring_fronts, u64::MAX);
+        assert_eq!(self.board.seats[owner as usize].collecting.load(Relaxed), 0);
         let (mut returned, mut lost) = (0, 0);
         for running in self.of(owner) {
             let slot = running.claim.slot;
