@@ -31,8 +31,9 @@ Examples:
   oribi lab list                             what can be measured, on this server and on others
 
 Signals: TERM and INT finish what runs and end; a second INT, or QUIT, ends at once;
-HUP and USR2 boot a new generation and switch to it; USR1 opens the logs again; TTIN and TTOU:
-one worker more or less.
+USR2 and HUP boot a new generation and switch to it (HUP ends under start_server; see hup_action);
+USR1 opens the logs again (with spawn_interval it ends slowly); TTIN and TTOU: one worker more or
+less.
 Exit status: 0 after a graceful end, 1 when the server could not start, 130 and 131 after a
 second INT and a QUIT.";
 
