@@ -43,9 +43,10 @@ module Helper
       @seen = {}
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil,
               "ORIBI_RUNTIME_DIR" => File.join(@directory, "control") }.merge(env)
-      @pid = Process.spawn(env, *@before, *command(bind, arguments), chdir: @directory,
-                           **fds.each_with_index.to_h { |io, index| [index + 3, io] },
-                           in: File::NULL, out: out || @log, err: %i[child out])
+      streams = { in: File::NULL, out: out || @log, err: %i[child out] }
+      fds.each_with_index { |io, index| streams[index + 3] = io }
+      words = [*@before, *command(bind, arguments)]
+      @pid = Process.spawn(env, *words, chdir: @directory, **streams)
     end
 
     def log = File.read(@log)
@@ -210,7 +211,8 @@ module Helper
         options = arguments.join(" ").scan(/--([\w-]+)[ =](\S+)/)
         words = options.flat_map { |name, value| ["-O", "#{name.delete('-')}=#{value}"] }
         rackup = Gem.bin_path(rackup_gem, "rackup")
-        [RbConfig.ruby, rackup, "-s", "Oribi", *(bind && ["-O", "bind=#{bind}"]), *words, *@rackup, "config.ru"]
+        words.unshift("-O", "bind=#{bind}") if bind
+        [RbConfig.ruby, rackup, "-s", "Oribi", *words, *@rackup, "config.ru"]
       end
     end
 

@@ -47,7 +47,10 @@ class ListenTest < Helper::Case
     second = Helper::Server.new(:oribi, "--workers", "1", "--reuse-port",
                                 bind: "tcp://127.0.0.1:#{port}").ready
     pids = [server, second].map { |one| one.one("worker").pid }
-    wait_until("both answer") { pids.delete(keep(Helper::Client.tcp(port)).get.body.to_i) && pids.empty? }
+    wait_until("both answer") do
+      pids.delete(keep(Helper::Client.tcp(port)).get.body.to_i)
+      pids.empty?
+    end
     assert_match(/port is taken/, said_by("tcp://127.0.0.1:#{port}"))
   ensure
     # Cleaning up after one would take the other for a leftover.

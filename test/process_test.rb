@@ -15,7 +15,9 @@ class ProcessTest < Helper::Case
   def file(name) = File.join(server.directory, name)
 
   # The pid that the server's file names, once it is there.
-  def pid_in(name) = wait_until("a pid in #{name}") { Integer(File.read(file(name)), exception: false) }
+  def pid_in(name)
+    wait_until("a pid in #{name}") { Integer(File.read(file(name)), exception: false) }
+  end
 
   # Ends a daemon, which the test is the subreaper of.
   def finish(pid)
@@ -77,7 +79,7 @@ class ProcessTest < Helper::Case
   def test_a_pid_file_of_a_server_that_lives_is_respected
     launch("--pid-file", "oribi.pid", files: { "release" => "1", "oribi.pid" => "1\n" })
     assert_equal 1, server.wait
-    assert_match(/^oribi: pid_file: process 1 of .*oribi\.pid lives: stop it, or remove/, server.log)
+    assert_match(/^oribi: pid_file: process 1 of .*oribi\.pid lives: stop it, or/, server.log)
     assert_equal "1\n", File.read(file("oribi.pid"))
   end
 
@@ -138,7 +140,8 @@ class PrivilegesTest < Helper::Case
     socket = File.join(@directory = Dir.mktmpdir("oribi-user"), "app.sock")
     FileUtils.chmod(0o755, @directory)
     @server = Helper::Server.new(how, "--workers=1", "--user=nobody", "--group=www-data",
-                                 "--socket-mode=0660", "--access-log=access", bind: "unix://#{socket}",
+                                 "--socket-mode=0660", "--access-log=access",
+                                 bind: "unix://#{socket}",
                                  app: Helper::Case.source("deploy.ru"), files: { "release" => "1" },
                                  open: true)
     wait_for_log(/^oribi: 1 worker of/)
@@ -148,7 +151,8 @@ class PrivilegesTest < Helper::Case
         entry = wait_until("a #{role}") { server.find(role).max_by(&:start) }
         assert_equal [USER.uid, GROUP.gid], ids(entry.pid), role
       end
-      assert_equal "#{USER.uid} #{GROUP.gid}", Helper::Client.unix(socket).get("/who").body[/\A\d+ \d+/]
+      who = Helper::Client.unix(socket).get("/who").body
+      assert_equal "#{USER.uid} #{GROUP.gid}", who[/\A\d+ \d+/]
       next if index == 1
 
       server.signal("USR2")
@@ -173,7 +177,8 @@ class PrivilegesTest < Helper::Case
   if Process.uid.zero?
     # As somebody else the server is asked to be a third.
     def test_only_root_can_give_itself_up
-      output = IO.popen([Oribi::Binary.environment, "setpriv", "--reuid=#{USER.uid}", "--clear-groups",
+      output = IO.popen([Oribi::Binary.environment,
+                         "setpriv", "--reuid=#{USER.uid}", "--clear-groups",
                          Oribi::Binary.path, "--user", "www-data", "--chdir", "/",
                          File.join(Helper::ROOT, "test/apps/deploy.ru"),
                          { err: %i[child out] }], &:read)

@@ -21,11 +21,16 @@ class StartServerTest < Helper::Case
   # A server under start_server; `ports` are its words for sockets.
   def deploy(*ports, how: :oribi, arguments: [], options: [], env: {})
     words = ports.flat_map { |port| [port.include?("/") ? "--path" : "--port", port] }
-    starter = [START_SERVER, *words, "--interval=#{INTERVAL}", "--status-file=status", *options, "--"]
-    @server = Helper::Server.new(how, "--workers", "2", *arguments, before: starter, bind: nil,
-                                 app: Helper::Case.source("deploy.ru"),
-                                 files: { "release" => "1" }, env: env)
+    words += ["--interval=#{INTERVAL}", "--status-file=status", *options]
+    serve(how, "--workers", "2", *arguments, starter: words, env: env)
     generation(1)
+  end
+
+  # A command under start_server with these words.
+  def serve(how, *words, starter:, files: {}, env: {})
+    @server = Helper::Server.new(how, *words, before: [START_SERVER, *starter, "--"], bind: nil,
+                                              app: Helper::Case.source("deploy.ru"), env: env,
+                                              files: { "release" => "1" }.merge(files))
   end
 
   # Waits until so many servers have begun to serve.
@@ -66,13 +71,10 @@ class StartServerTest < Helper::Case
   def test_rhebok_with_bundle_exec
     gems = ["gem 'oribi', path: '#{Helper::ROOT}'", "gem 'rack'"]
     gems << "gem 'rackup'" if Helper.rack >= 3
-    starter = [START_SERVER, "--port=0", "--interval=#{INTERVAL}", "--"]
     words = ["-S", "bundle", "exec", "--keep-file-descriptors", "rackup", "-s", "Rhebok",
              "-O", "MaxWorkers=1", "config.ru"]
-    @server = Helper::Server.new(:script, *words, before: starter,
-                                 app: Helper::Case.source("deploy.ru"),
-                                 files: { "Gemfile" => gems.join("\n"), "release" => "1" },
-                                 env: { "RUBYLIB" => nil })
+    serve(:script, *words, starter: ["--port=0", "--interval=#{INTERVAL}"],
+                           files: { "Gemfile" => gems.join("\n") }, env: { "RUBYLIB" => nil })
     generation(1)
     assert_match(%r{^oribi: listening on http://0\.0\.0\.0:(?!9292)\d+$}, server.log)
   end
@@ -120,7 +122,7 @@ class StartServerTest < Helper::Case
     finish
     refute File.exist?(File.join(server.directory, "oribi.pid"))
     server.clean_up
-    @server = Helper::Server.new(:oribi, "--daemonize", before: [START_SERVER, "--port=0", "--"], bind: nil)
+    serve(:oribi, "--daemonize", starter: ["--port=0"])
     wait_for_log(/^oribi: daemonize: start_server and systemd keep the server/)
   end
 

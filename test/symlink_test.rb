@@ -28,14 +28,16 @@ class SymlinkTest < Helper::Case
     File.rename(fresh, current)
   end
 
+  def gemfile = File.join(@root, "releases/1/Gemfile")
+
   def current = File.join(@root, "current")
 
   # A shell is in `current` and starts the server there.
   def launch(how, *arguments, env: {})
-    gemfile = File.join(@root, "releases/1/Gemfile")
     before = ["sh", "-c", 'cd "$0" && exec "$@"', current]
-    @server = Helper::Server.new(how, "--workers", "1", *arguments, before: before,
-                                 env: { "BUNDLE_GEMFILE" => gemfile }.merge(env)).ready
+    env = { "BUNDLE_GEMFILE" => gemfile }.merge(env)
+    words = ["--workers", "1", *arguments]
+    @server = Helper::Server.new(how, *words, before: before, env: env).ready
   end
 
   def deploy
@@ -79,8 +81,7 @@ class SymlinkTest < Helper::Case
 
   def test_chdir_names_the_symlink
     @server = Helper::Server.new(:oribi, "--workers", "1", "--chdir", current,
-                                 env: { "BUNDLE_GEMFILE" => File.join(@root, "releases/1/Gemfile") })
-    server.ready
+                                 env: { "BUNDLE_GEMFILE" => gemfile }).ready
     deploy
   end
 

@@ -2,7 +2,7 @@
 
 require "helper_case"
 
-# What systemd gives and hears, by a stand-in for it: sockets from fd 3 on, and a socket that listens.
+# What systemd gives and hears, by a stand-in for it: sockets from fd 3 on, and one that listens.
 class SystemdTest < Helper::Case
   # Sets LISTEN_PID as systemd does: to the pid of the process it becomes.
   BECOME = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"].freeze
@@ -27,10 +27,10 @@ class SystemdTest < Helper::Case
     @sockets = sockets
     env = { "NOTIFY_SOCKET" => address, "LISTEN_FDS" => sockets.size.to_s,
             "LISTEN_FDNAMES" => "web:api" }.merge(env)
-    @server = Helper::Server.new(how, "--workers", "1", *arguments, env: env, fds: sockets,
-                                 app: Helper::Case.source("deploy.ru"), files: { "release" => "1" },
-                                 bind: sockets.empty? ? "tcp://127.0.0.1:0" : nil,
-                                 **{ before: BECOME }.merge(options))
+    options = { before: BECOME, app: Helper::Case.source("deploy.ru"), files: { "release" => "1" },
+                bind: sockets.empty? ? "tcp://127.0.0.1:0" : nil }.merge(options)
+    words = ["--workers", "1", *arguments]
+    @server = Helper::Server.new(how, *words, env: env, fds: sockets, **options)
   end
 
   # Listens until a message has come that says all of this; the message.
@@ -143,7 +143,8 @@ class SystemdTest < Helper::Case
   def test_an_fd_that_is_not_open_is_named_with_a_remedy
     manage(env: { "LISTEN_FDS" => "1" })
     assert_equal 1, server.wait
-    assert_match(/\Aoribi: LISTEN_FDS names fd 3, which is not open: .*--keep-file-desc/, server.log)
+    assert_match(/\Aoribi: LISTEN_FDS names fd 3, which is not open: .*--keep-file-desc/,
+                 server.log)
   end
 end
 
@@ -153,7 +154,8 @@ class UnitFileTest < Minitest::Test
 
   if system("systemd-analyze", "--version", out: File::NULL, err: File::NULL)
     def test_systemd_accepts_them
-      output = IO.popen(["systemd-analyze", "verify", "--man=no", *UNITS, { err: %i[child out] }], &:read)
+      verify = ["systemd-analyze", "verify", "--man=no", *UNITS, { err: %i[child out] }]
+      output = IO.popen(verify, &:read)
       # The machine has no oribi where the unit looks for it.
       complaints = output.lines.grep(/oribi/).grep_v(/is not executable|Failed to load environment/)
       assert_equal [], complaints

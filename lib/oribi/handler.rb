@@ -92,7 +92,7 @@ module Oribi
       Native.subreaper!
       @inbox, @outbox = IO.pipe
       before = catch_signals
-      @inherited = Place.inherited
+      @inherited = Place.given_fds
       ours, theirs = UNIXSocket.pair(:SEQPACKET)
       fork_mold(ours, theirs)
       ours.close

@@ -7,8 +7,8 @@ module Oribi
   module Place
     START_SERVER = "SERVER_STARTER_PORT"
     # What start_server and systemd say to the process they have started, and to no other.
-    VARIABLES = [START_SERVER, *%w[LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
-                                   NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID]].freeze
+    VARIABLES = %w[SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
+                   NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID].freeze
     private_constant :START_SERVER, :VARIABLES
 
     module_function
@@ -23,9 +23,10 @@ module Oribi
     end
 
     # The numbers of the fds that start_server or systemd has opened for this process.
-    def inherited
+    def given_fds
       ports = ENV.fetch(START_SERVER, "")
-      return ports.scan(/=(\d+)(?:;|\z)/).map { |(number)| Integer(number, 10) } if ports.include?("=")
+      numbers = ports.scan(/=(\d+)(?:;|\z)/).flatten
+      return numbers.map { |number| Integer(number, 10) } if numbers.any?
       return [] unless ENV["LISTEN_PID"] == Process.pid.to_s
 
       Array.new(ENV.fetch("LISTEN_FDS", "0").to_i) { |index| 3 + index }
