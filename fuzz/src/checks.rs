@@ -121,6 +121,8 @@ fn act(segment: &Segment, what: u8, value: u64) {
         10 => {
             // Seats are the supervisor's own: these do exist.
             let first = (value % (SEATS as u64 - 8)) as u16;
+            board.seats[usize::from(first)].deadline_ns.store(value, Relaxed);
+            board.strike(first, value);
             board.settle_seats(first, (value >> 32) as u16 % 8, true);
         }
         11 => board.settle_front(),
