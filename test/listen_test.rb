@@ -4,6 +4,11 @@ require "helper_case"
 
 # How the server listens.
 class ListenTest < Helper::Case
+  def teardown
+    super
+    FileUtils.remove_entry(@scratch) if @scratch
+  end
+
   def launch(*arguments, bind: "tcp://127.0.0.1:0", **options)
     @server = Helper::Server.new(:oribi, "--workers", "1", *arguments, bind: bind, **options)
   end
@@ -20,18 +25,13 @@ class ListenTest < Helper::Case
   end
 
   def test_a_socket_file_that_nobody_listens_on_is_removed_with_a_line
-    directory = Dir.mktmpdir("oribi-listen")
-    file = File.join(directory, "old.sock")
+    file = File.join(@scratch = Dir.mktmpdir("oribi-listen"), "old.sock")
     UNIXServer.new(file).close
     launch(bind: "unix://#{file}").ready
     assert_match(/^oribi: removing existing socket file: #{file}$/, server.log)
     assert_match(%r{ /x\z}, keep(Helper::Client.unix(file)).get("/x").body)
     # Another server may not have it while this one lives.
     assert_match(/\Aoribi: cannot listen on .*a server is listening/, said_by("unix://#{file}"))
-  ensure
-    server.signal("TERM")
-    server.wait
-    FileUtils.remove_entry(directory)
   end
 
   def test_what_is_no_socket_is_left_alone
@@ -53,10 +53,12 @@ class ListenTest < Helper::Case
     end
     assert_match(/port is taken/, said_by("tcp://127.0.0.1:#{port}"))
   ensure
-    # Cleaning up after one would take the other for a leftover.
-    second.signal("TERM")
-    second.wait
-    FileUtils.remove_entry(second.directory)
+    if second
+      # Cleaning up after one would take the other for a leftover.
+      second.signal("TERM")
+      second.wait
+      FileUtils.remove_entry(second.directory)
+    end
   end
 
   # What a server says that cannot listen there.

@@ -6,6 +6,11 @@ require "pathname"
 
 # The server as a process: in the background, with a pid file, in another directory.
 class ProcessTest < Helper::Case
+  def teardown
+    super
+    FileUtils.remove_entry(@scratch) if @scratch
+  end
+
   def launch(*arguments, **options)
     @server = Helper::Server.new(:oribi, "--workers", "1", *arguments,
                                  app: Helper::Case.source("deploy.ru"),
@@ -92,7 +97,7 @@ class ProcessTest < Helper::Case
   end
 
   def test_it_goes_to_another_directory_first
-    elsewhere = Dir.mktmpdir("oribi-chdir")
+    elsewhere = @scratch = Dir.mktmpdir("oribi-chdir")
     File.write(File.join(elsewhere, "config.ru"), Helper::Case.source("deploy.ru"))
     File.write(File.join(elsewhere, "release"), "there")
     launch("--chdir", elsewhere, "--pid-file", "oribi.pid").ready
@@ -102,10 +107,6 @@ class ProcessTest < Helper::Case
     server.signal("USR2")
     wait_for_log(/generation 2 serves/)
     assert_equal elsewhere, get("/who").body.split.last
-  ensure
-    server.signal("TERM")
-    server.wait
-    FileUtils.remove_entry(elsewhere)
   end
 
   def test_a_directory_that_is_not_there
