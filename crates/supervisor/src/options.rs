@@ -29,6 +29,8 @@ pub struct Settings {
     pub spawn_interval: Duration,
     /// How long no worker is forked after one has ended with an error.
     pub err_respawn_interval: Duration,
+    /// How long a new worker may take to get ready; zero: for ever.
+    pub start_timeout: Duration,
     /// How long the old generation is kept after a restart; zero: not at all.
     pub rollback_window: Duration,
     /// `reload`, `recycle` or `exit`; none: it depends on who started the server.
@@ -130,6 +132,7 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         recycling: recycling(&said)?,
         spawn_interval: said.seconds("spawn_interval")?,
         err_respawn_interval: said.seconds("err_respawn_interval")?,
+        start_timeout: said.seconds("start_timeout")?,
         rollback_window: said.seconds("rollback_window")?,
         hup_action: said.maybe("hup_action")?,
         worker: worker(&said)?,

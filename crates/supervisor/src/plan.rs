@@ -150,6 +150,8 @@ pub struct Limits {
     pub spawn_interval: Duration,
     /// How long no worker is forked after one has failed.
     pub err_respawn_interval: Duration,
+    /// What a new worker gets to be ready; zero: for ever.
+    pub start_timeout: Duration,
     /// How long the generation that served before is held after a restart.
     pub rollback_window: Duration,
 }
@@ -250,7 +252,7 @@ impl State {
         let front = (self.front == Front::Absent).then(|| self.front_backoff.due());
         let generations = self.generations.values().flat_map(Generation::deadlines);
         let all = phase.into_iter().chain(front).chain(generations).chain(self.slow_stop);
-        all.filter(|at| *at > now).min()
+        all.filter(|at| *at > now && *at < Duration::MAX).min()
     }
 
     fn is_up(&self) -> bool {

@@ -133,6 +133,7 @@ impl Supervisor {
             shutdown_timeout: settings.shutdown_timeout,
             spawn_interval: settings.spawn_interval,
             err_respawn_interval: settings.err_respawn_interval,
+            start_timeout: settings.start_timeout,
             rollback_window: settings.rollback_window,
         });
         let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);

@@ -7,6 +7,7 @@ impl State {
     /// an event names none.
     pub(super) fn converge(&mut self, now: Duration, actions: &mut Vec<Action>) {
         self.pass_deadlines(now, actions);
+        self.kill_the_late(now, actions);
         self.stop_slowly(now, actions);
         self.release_held(now, actions);
         self.converge_front(now, actions);
@@ -35,6 +36,24 @@ impl State {
             // Everything in this phase has a deadline of its own; this one is the last resort.
             Phase::Leaving { until } if now >= until + 2 * GRACE => self.kill_all(1, now, actions),
             _ => {}
+        }
+    }
+
+    /// New workers that hang in a hook or in their warm-up.
+    fn kill_the_late(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let mut late = Vec::new();
+        for (number, generation) in &mut self.generations {
+            for (nr, worker) in &mut generation.workers {
+                if matches!(worker.stage, Stage::Starting { kill_at, .. } if now >= kill_at) {
+                    worker.stage = Stage::Killed;
+                    actions.push(Action::Kill(*number, *nr));
+                    late.push((*number, *nr));
+                }
+            }
+        }
+        for (number, nr) in late {
+            let why = format!("worker {nr} was not ready within start_timeout and is killed");
+            self.note_unfit(number, nr, &why, now, actions);
         }
     }
 
@@ -90,8 +109,10 @@ impl State {
         }
         while generation.wants_fork(target, now) {
             let Some(seat) = self.seats.take() else {
-                // No room for its relief: it goes first.
-                if let Some(nr) = generation.due() {
+                // No room for a relief: one that is due goes first, unless a place gets free anyway.
+                if generation.workers.values().all(|worker| worker.stays())
+                    && let Some(nr) = generation.due()
+                {
                     retire(generation, number, nr, now + timeout, actions);
                 }
                 break;
@@ -106,8 +127,11 @@ impl State {
         {
             retire(generation, number, nr, now + timeout, actions);
         }
-        while generation.staying() > target + generation.worn() {
-            let Some(nr) = generation.least_needed() else { break };
+        // Not below the target, though others may be coming.
+        while generation.living() > target
+            && generation.staying() > target + generation.worn()
+            && let Some(nr) = generation.least_needed()
+        {
             retire(generation, number, nr, now + timeout, actions);
         }
     }

@@ -57,6 +57,8 @@ pub enum Stage {
     Starting {
         /// Since when.
         since: Duration,
+        /// When patience ends.
+        kill_at: Duration,
     },
     /// It takes requests.
     Living {
@@ -101,7 +103,8 @@ impl Worker {
         Worker { seat, stage: Stage::Forking, wear: Wear::Fresh }
     }
 
-    fn stays(&self) -> bool {
+    /// Whether it exists or is asked for, and is not on its way out.
+    pub fn stays(&self) -> bool {
         matches!(self.stage, Stage::Forking | Stage::Starting { .. } | Stage::Living { .. })
     }
 
@@ -199,7 +202,7 @@ impl Generation {
             _ => None,
         };
         let workers = self.workers.values().filter_map(|w| match w.stage {
-            Stage::Retiring { kill_at } => Some(kill_at),
+            Stage::Retiring { kill_at } | Stage::Starting { kill_at, .. } => Some(kill_at),
             _ => None,
         });
         let held = match self.role {

@@ -143,7 +143,12 @@ impl State {
             worker.stage = Stage::Killed;
             actions.push(Action::Kill(number, nr));
         } else if worker.stage == Stage::Forking {
-            worker.stage = Stage::Starting { since: now };
+            let patience = match self.limits.start_timeout {
+                Duration::ZERO => Duration::MAX,
+                patience => patience,
+            };
+            let kill_at = now.saturating_add(patience);
+            worker.stage = Stage::Starting { since: now, kill_at };
         }
     }
 
@@ -157,7 +162,7 @@ impl State {
     }
 
     /// An app whose workers cannot get ready has not booted.
-    fn note_unfit(
+    pub(super) fn note_unfit(
         &mut self,
         number: u64,
         nr: u16,
@@ -187,7 +192,7 @@ impl State {
         let Some(worker) = generation.workers.remove(&nr) else { return };
         self.seats.give_back(worker.seat);
         let since = match worker.stage {
-            Stage::Living { since } | Stage::Starting { since } => since,
+            Stage::Living { since } | Stage::Starting { since, .. } => since,
             // Its mold would not even fork it.
             Stage::Forking => now,
             Stage::Retiring { .. } | Stage::Killed => return,

@@ -229,6 +229,22 @@ fn a_worker_leaves_only_when_its_relief_is_ready() {
 }
 
 #[test]
+fn a_worker_that_never_gets_ready_is_killed_and_its_generation_given_up() {
+    let mut world = booted(16);
+    world.tell(Event::Restart);
+    while world.existing(2) == 0 {
+        world.turn_for(Duration::from_millis(1));
+    }
+    let hangs = |fate: &Fate| matches!(fate, Fate::Up(2, ..));
+    world.fates.retain(|next| !hangs(&next.0.2));
+    world.turn_for(Duration::from_secs(25));
+    assert_eq!(world.serving, 1);
+    assert!(!world.state.generations.contains_key(&2), "it is given up");
+    world.turn_for(CALM);
+    world.assert_calm(16);
+}
+
+#[test]
 fn one_that_nears_its_limit_stays_until_it_has_reached_it() {
     let mut world = booted(12);
     let ((generation, nr), id) =

@@ -85,16 +85,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, workers: u16, threads: u16) -> World {
-        let seconds = |below: u64| Duration::from_secs(seed % below);
-        let limits = Limits {
-            workers,
-            threads,
-            seats: SEATS,
-            shutdown_timeout: TIMEOUT,
-            spawn_interval: Duration::ZERO,
-            err_respawn_interval: seconds(3) / 2,
-            rollback_window: seconds(2) * 20,
-        };
+        let limits = chaos::limits(seed, workers, threads);
         let mut world = World {
             luck: Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             state: State::new(limits),
@@ -345,9 +336,12 @@ impl World {
                 self.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
             }
             let after = self.luck.millis(0, 20);
-            let unfit = self.chaos && self.luck.chance(10);
-            let fate = if unfit { Fate::Unfit } else { Fate::Up };
-            self.later(after, fate(generation, nr, id));
+            match self.luck.below(100) {
+                0..10 if self.chaos => self.later(after, Fate::Unfit(generation, nr, id)),
+                // Hangs in a hook of the app's.
+                10..15 if self.chaos => {}
+                _ => self.later(after, Fate::Up(generation, nr, id)),
+            }
             self.tell(Event::Forked(generation, nr));
         }
     }

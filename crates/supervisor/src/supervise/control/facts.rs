@@ -133,6 +133,7 @@ mod tests {
             shutdown_timeout: Duration::from_secs(30),
             spawn_interval: Duration::ZERO,
             err_respawn_interval: Duration::ZERO,
+            start_timeout: Duration::ZERO,
             rollback_window: Duration::from_secs(60),
         });
         plan(&mut state, Event::Tick, Duration::ZERO);

@@ -177,6 +177,15 @@ pub(super) const RESTARTS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "start_timeout",
+        metavar: "SECONDS",
+        doc: "How long a new worker may take for its hooks and its warm-up before it is killed; \
+              0: for ever",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("60"),
+        ..PLAIN
+    },
+    Setting {
         name: "warm_up",
         metavar: "PATH",
         doc: "Path that each new worker asks its app for before it takes requests; it must answer with 2xx or 3xx",

@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// Settings that differ from world to world.
+pub(super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits {
+    let seconds = |below: u64| Duration::from_secs(seed % below);
+    Limits {
+        workers,
+        threads,
+        seats: SEATS,
+        shutdown_timeout: TIMEOUT,
+        spawn_interval: Duration::ZERO,
+        err_respawn_interval: seconds(3) / 2,
+        start_timeout: Duration::from_secs(20),
+        rollback_window: seconds(2) * 20,
+    }
+}
+
 impl World {
     pub(super) fn mold_dies(&mut self, generation: u64, id: u64) {
         let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
