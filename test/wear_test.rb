@@ -112,4 +112,17 @@ class WearTest < Helper::Case
     wait_until("it is replaced") { server.find("worker").any? { |worker| worker.pid != before } }
     assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - told, :<, 1
   end
+
+  def test_a_new_worker_that_hangs_is_given_up
+    @server = Helper::Server.new(:oribi, "-w", "1", "--start-timeout=1", "-C", "hooks.rb",
+                                 app: APP, files: { "hooks.rb" => <<~RUBY }).ready
+      after_fork { sleep if File.exist?(File.join(__dir__, "hang")) }
+    RUBY
+    before, = pids(1)
+    File.write(File.join(server.directory, "hang"), "")
+    server.signal("USR2")
+    wait_for_log(/generation 2 did not boot: worker 1 was not ready within start_timeout/)
+    assert_equal before, server.get.to_i
+    wait_until("generation 2 is gone") { server.find("mold").map(&:generation) == [1] }
+  end
 end
