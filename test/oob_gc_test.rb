@@ -101,6 +101,8 @@ class OobGcTest < Helper::Case
 
   # One worker collects, and stands at the gate; the gate and its pid.
   def stand_aside
+    # Both know what a request needs: the first ones they have to collect for as they come.
+    Array.new(2) { Thread.new { ask(60, HEAVY) } }.each(&:join)
     gate = gate("gate")
     pid = seen(get("/gate")).pid
     wait_until("it collects") { ask(10, HEAVY).none? { |one| one.pid == pid } }
