@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use tokio::sync::Notify;
-use tokio::sync::futures::OwnedNotified;
 
 /// Another server is to get the clients, little by little.
 static YIELDING: AtomicBool = AtomicBool::new(false);
@@ -42,7 +41,7 @@ impl Drain {
     /// be on its way already.
     pub fn begin(&self) {
         give_way();
-        self.draining.store(true, Release);
+        self.draining.store(true, SeqCst);
         self.begun.notify_waiters();
     }
 
@@ -51,9 +50,16 @@ impl Drain {
         self.draining.load(Relaxed)
     }
 
-    /// Completes when `begin` is called after this was made.
-    pub fn begins(&self) -> OwnedNotified {
-        self.begun.clone().notified_owned()
+    /// Completes when `begin` is called, or has been called already: an order to drain may follow
+    /// the one to accept so closely that nobody waits for it yet.
+    pub fn begins(&self) -> impl Future<Output = ()> + use<> {
+        let begins = self.begun.clone().notified_owned();
+        let begun = self.draining.load(SeqCst);
+        async move {
+            if !begun {
+                begins.await;
+            }
+        }
     }
 
     /// One connection more, until the guard is dropped.
@@ -82,5 +88,23 @@ impl Drop for Counted {
         if self.0.connections.fetch_sub(1, AcqRel) == 1 {
             self.0.emptied.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn who_comes_too_late_is_told_too() {
+        let drain = Drain::new();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut before = pin!(drain.begins());
+        assert!(before.as_mut().poll(&mut context).is_pending());
+        drain.begin();
+        assert!(before.as_mut().poll(&mut context).is_ready());
+        assert!(pin!(drain.begins()).poll(&mut context).is_ready());
     }
 }
