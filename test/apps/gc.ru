@@ -40,7 +40,7 @@ linted = $PROGRAM_NAME.end_with?("rackup") ? app : Rack::Lint.new(app)
 run(lambda do |env|
   before = GC.count
   status, headers, body = linted.call(env)
-  body.each { |part| part }
+  body.each(&:itself)
   body.close if body.respond_to?(:close)
   after = GC.count
   [status, { "content-type" => headers["content-type"] }, ["#{Process.pid} #{before} #{after}"]]
