@@ -61,8 +61,9 @@ class OobGcTest < Helper::Case
 
   def test_others_serve_while_one_collects
     start("gc.ru", "-w", "2", "--oob-gc", "--max-gc-per-request", "1")
+    gate = gate("gate")
     collecting = seen(get("/gate")).pid
-    gate("gate").arrived
+    gate.arrived
     refute_includes ask(50, "/1").map(&:pid), collecting
   end
 
