@@ -48,6 +48,16 @@ module Oribi
         abort "oribi: #{error.message}"
       end
 
+      # Makes this handler known by a name among those of Rack 2 (`Rack::Handler`) or Rack 3.
+      def known_as(name, handlers)
+        handlers.const_set(name, self) unless handlers.const_defined?(name, false)
+        return unless handlers.respond_to?(:register)
+
+        # Rack 2 wants to be told where it is.
+        rack2 = handlers.name == "Rack::Handler"
+        handlers.register(name.downcase, rack2 ? "Rack::Handler::#{name}" : self)
+      end
+
       # Called when the handler is loaded, which is before anybody looks for pid files.
       def leave_pid_file_alone(servers)
         servers.prepend(NoPidFile) if ENV["ORIBI_MOLD"]

@@ -10,11 +10,7 @@ end
 module Rack
   # `rackup -s Oribi` with Rack 2. With Rack 3 this is another name of `Rackup::Handler`.
   module Handler
-    Oribi = ::Oribi::Handler unless const_defined?(:Oribi, false)
-    if respond_to?(:register)
-      # Rack 2 wants the name.
-      register("oribi", name == "Rack::Handler" ? "Rack::Handler::Oribi" : Oribi)
-    end
+    ::Oribi::Handler.known_as("Oribi", self)
   end
 end
 

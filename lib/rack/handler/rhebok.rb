@@ -10,11 +10,7 @@ end
 module Rack
   # `rackup -s Rhebok` with Rack 2.
   module Handler
-    Rhebok = ::Oribi::Rhebok unless const_defined?(:Rhebok, false)
-    if respond_to?(:register)
-      # Rack 2 wants the name.
-      register("rhebok", name == "Rack::Handler" ? "Rack::Handler::Rhebok" : Rhebok)
-    end
+    ::Oribi::Rhebok.known_as("Rhebok", self)
   end
 end
 
