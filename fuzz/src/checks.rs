@@ -23,7 +23,8 @@ pub fn frames(data: &[u8]) {
 
 /// What the stream says, in a form in which the pieces of a body do not show.
 fn decode(stream: &[u8], size: usize) -> Vec<u8> {
-    let (mut decoder, mut said, mut in_body) = (Decoder::default(), Vec::new(), false);
+    let (mut decoder, mut said) = (Decoder::default(), Vec::new());
+    let (mut in_body, mut in_errors) = (false, false);
     for mut piece in stream.chunks(size) {
         while let Some(event) = match decoder.next(&mut piece) {
             Ok(event) => event,
@@ -45,6 +46,12 @@ fn decode(stream: &[u8], size: usize) -> Vec<u8> {
                     }
                     said.extend_from_slice(part);
                 }
+                Event::Errors(part) => {
+                    if !in_errors {
+                        said.push(b'R');
+                    }
+                    said.extend_from_slice(part);
+                }
                 Event::End => said.push(b'E'),
                 Event::Hijack => said.push(b'J'),
                 Event::File { offset, length } => {
@@ -53,6 +60,7 @@ fn decode(stream: &[u8], size: usize) -> Vec<u8> {
                 Event::Interim(payload) => said.extend_from_slice(payload),
             }
             in_body = matches!(event, Event::Body(_));
+            in_errors = matches!(event, Event::Errors(_));
         }
     }
     said

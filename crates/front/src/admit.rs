@@ -115,8 +115,14 @@ fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), R
     let board = table.board();
     shared.incarnation.store(board.header.incarnation.load(Relaxed), Relaxed);
     shared.front.store(table.front() as u32, Relaxed);
-    for zeroed in [&shared.cancelled, &shared.returns, &shared.written, &shared.read, &shared.asks]
-    {
+    for zeroed in [
+        &shared.cancelled,
+        &shared.returns,
+        &shared.written,
+        &shared.read,
+        &shared.asks,
+        &shared.door,
+    ] {
         zeroed.store(0, Relaxed);
     }
     shared.spooled.store(body.spool.is_some().into(), Relaxed);

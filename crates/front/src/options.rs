@@ -34,6 +34,8 @@ pub struct Options {
     pub connections: usize,
     /// Most connections of one client address.
     pub connections_per_peer: usize,
+    /// Path under which the app lies, without a slash at its end; empty: everywhere.
+    pub prefix: String,
     /// Networks whose word is taken, as `wire::settings::network` reads them, or `unix`.
     pub trusted_proxies: Vec<String>,
     /// The header trusted proxies set: `x-forwarded`, `forwarded` or `none`.

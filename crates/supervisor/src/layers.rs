@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZero;
 use std::time::Duration;
-use wire::settings::{self, Address, Fallback, SEATS_PER_GENERATION, Setting, Value};
+use wire::settings::{self, Address, Fallback, SEATS_PER_GENERATION, Setting, Socket, Value};
 
 /// Who has said something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -193,7 +193,7 @@ fn whole_addresses(layer: &Layer) -> Result<Vec<(Address, Origin)>, String> {
         for given in layer.get(name).into_iter().flatten() {
             given.check(setting)?;
             let address = match name {
-                "path" => Address::Unix(given.text.clone()),
+                "path" => Address::http(Socket::Unix(given.text.clone())),
                 _ => Address::parse(&given.text)?,
             };
             binds.push((address, given.origin.clone()));
@@ -218,7 +218,7 @@ fn tcp(host: Option<&Given>, port: Option<&Given>) -> Result<Option<(Address, Or
         _ => "127.0.0.1".into(),
     };
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
-    Ok(Some((Address::Tcp(host.into(), port), origin)))
+    Ok(Some((Address::http(Socket::Tcp(host.into(), port)), origin)))
 }
 
 fn fallback(setting: &Setting) -> Option<Given> {

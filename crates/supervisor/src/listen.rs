@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use wire::settings::Address;
+use wire::settings::{Address, Door, Socket};
 
 /// A bound, listening socket. Dropping it closes it and removes its file.
 pub struct Listener {
@@ -67,8 +67,10 @@ pub fn open(
     how: &Listening,
     owner: Option<&Identity>,
 ) -> Result<Vec<Listener>, String> {
-    let listeners =
-        if inherited.is_empty() { bind::bind_all(addresses, how, owner)? } else { inherited };
+    let listeners = match inherited.is_empty() {
+        true => bind::bind_all(addresses, how, owner)?,
+        false => named_doors(inherited, addresses),
+    };
     if how.defer_accept {
         for listener in listeners.iter().filter(|one| one.address.starts_with("tcp:")) {
             defer::defer_accept(listener.as_fd())
@@ -76,4 +78,24 @@ pub fn open(
         }
     }
     Ok(listeners)
+}
+
+/// An inherited socket does not say what is spoken there; an address that names its door does.
+fn named_doors(inherited: Vec<Listener>, addresses: &[Address]) -> Vec<Listener> {
+    let named = |listener: Listener| {
+        let mut others = addresses.iter().filter(|address| address.door != Door::Http);
+        let bound = Address::parse(&listener.address).ok();
+        let door = others.find(|address| bound.as_ref().is_some_and(|b| is_at(b, address)));
+        let address = door.map_or(listener.address.clone(), ToString::to_string);
+        Listener { address, ..listener }
+    };
+    inherited.into_iter().map(named).collect()
+}
+
+/// Any host stands for the one that a socket was bound to, as with `0.0.0.0`.
+fn is_at(bound: &Address, named: &Address) -> bool {
+    match (&bound.socket, &named.socket) {
+        (Socket::Tcp(_, bound), Socket::Tcp(_, named)) => bound == named,
+        (bound, named) => bound == named,
+    }
 }

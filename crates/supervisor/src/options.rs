@@ -77,6 +77,10 @@ pub struct Process {
     pub group: Option<String>,
     /// Where to go first.
     pub chdir: Option<PathBuf>,
+    /// How long it stays when no request comes; zero: for ever.
+    pub idle_timeout: Duration,
+    /// Files, or patterns, whose change means a restart.
+    pub watch: Vec<String>,
 }
 
 /// When a worker is replaced. Zeroes: never.
@@ -121,10 +125,12 @@ pub struct WorkerOptions {
 pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
     layers::check(layers)?;
     let said = Said(layers);
+    let single = said.text("affinity")? == "single";
+    let of_these = |count: u32| if single { 1 } else { count as u16 };
     let settings = Settings {
         binds: said.binds()?.into_iter().map(|(address, _)| address).collect(),
-        workers: said.count("workers")? as u16,
-        threads: said.count("threads")? as u16,
+        workers: of_these(said.count("workers")?),
+        threads: of_these(said.count("threads")?),
         environment: said.text("environment")?,
         front_threads: said.count("front_threads")? as u16,
         listening: listening(&said)?,
@@ -171,6 +177,8 @@ fn process(said: &Said) -> Result<Process, String> {
         user: said.maybe("user")?,
         group: said.maybe("group")?,
         chdir: said.maybe("chdir")?.map(Into::into),
+        idle_timeout: said.seconds("idle_timeout")?,
+        watch: said.list("watch")?,
     })
 }
 
@@ -209,6 +217,16 @@ fn worker(said: &Said) -> Result<WorkerOptions, String> {
     })
 }
 
+fn prefix(said: &Said) -> Result<String, String> {
+    let Some(text) = said.maybe("prefix")? else { return Ok(String::new()) };
+    let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
+    let right = text.starts_with('/') && !text.contains("//") && text.chars().all(usual);
+    match right {
+        true => Ok(text.trim_end_matches('/').into()),
+        false => Err(format!("prefix: {text:?} is not a path such as /app")),
+    }
+}
+
 fn front_options(said: &Said) -> Result<front::Options, String> {
     Ok(front::Options {
         queue_timeout: said.seconds("queue_timeout")?,
@@ -224,6 +242,7 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
         half_close_timeout: said.seconds("half_close_timeout")?,
         connections: said.count("connections")? as usize,
         connections_per_peer: said.count("connections_per_peer")? as usize,
+        prefix: prefix(said)?,
         trusted_proxies: said.list("trusted_proxies")?,
         forwarded: said.text("forwarded")?,
         proxy_protocol: said.flag("proxy_protocol")?,
@@ -239,6 +258,7 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
 mod tests {
     use super::*;
     use crate::layers::{Origin, given};
+    use wire::settings::Socket;
 
     fn layer(pairs: &[(&'static str, &[&str])]) -> Layer {
         let said =
@@ -252,9 +272,26 @@ mod tests {
         let file = layer(&[("workers", &["5"]), ("threads", &["2"])]);
         let settings = resolve(&[line, file]).unwrap();
         assert_eq!((settings.workers, settings.threads), (3, 2));
-        assert_eq!(settings.binds, [Address::Tcp("127.0.0.1".into(), 9292)]);
+        assert_eq!(settings.binds, [Address::http(Socket::Tcp("127.0.0.1".into(), 9292))]);
         assert_eq!(settings.shutdown_timeout, Duration::from_secs(30));
         assert_eq!(settings.front.queue_timeout, Duration::ZERO);
+    }
+
+    #[test]
+    fn prefixes_are_paths() {
+        let of = |text| resolve(&[layer(&[("prefix", &[text])])]).map(|all| all.front.prefix);
+        assert_eq!(of("/app/"), Ok("/app".into()));
+        assert_eq!(of("/"), Ok(String::new()));
+        for wrong in ["app", "/a b", "/a?b", "//a", "/%41"] {
+            assert!(of(wrong).unwrap_err().contains("such as /app"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_single_worker_is_one_with_one_thread() {
+        let said = [("workers", &["4"][..]), ("threads", &["2"]), ("affinity", &["single"])];
+        let settings = resolve(&[layer(&said)]).unwrap();
+        assert_eq!((settings.workers, settings.threads), (1, 1));
     }
 
     #[test]
@@ -262,7 +299,7 @@ mod tests {
         let line = layer(&[("port", &["3000"])]);
         let file = layer(&[("bind", &["unix:///run/a.sock", "tcp://0.0.0.0:80"])]);
         let binds = resolve(&[line, file]).unwrap().binds;
-        assert_eq!(binds, [Address::Tcp("127.0.0.1".into(), 3000)]);
+        assert_eq!(binds, [Address::http(Socket::Tcp("127.0.0.1".into(), 3000))]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! died or gave up. Before the HEAD there may be INTERIM frames. A FILE stands where the BODY frames
 //! would, a HIJACK where the HEAD would; an INTERIM in front of it that is a final head, or a 101, is
 //! what the client gets first. The fd of both has been passed over the exchange before
-//! (`wire::exchange`).
+//! (`wire::exchange`). ERRORS may stand anywhere before the END, where the door has a way for them.
 
 /// The response's status and headers.
 pub const HEAD: u8 = 1;
@@ -20,6 +20,8 @@ pub const FILE: u8 = 4;
 pub const HIJACK: u8 = 5;
 /// Status and headers of an interim (1xx) response.
 pub const INTERIM: u8 = 6;
+/// Bytes that the app wrote to `rack.errors`.
+pub const ERRORS: u8 = 7;
 
 /// Longest payload of one frame; longer bodies are several frames.
 pub const PAYLOAD_MAX: usize = 0xff_ffff;
@@ -109,6 +111,8 @@ pub enum Event<'a> {
     Head(&'a [u8]),
     /// Some bytes of the body, not always a whole frame.
     Body(&'a [u8]),
+    /// Some bytes of `rack.errors`, not always a whole frame.
+    Errors(&'a [u8]),
     /// The body is this part of the passed file.
     File {
         /// Where it begins in the file.
@@ -171,8 +175,9 @@ impl Decoder {
                     return event(kind, &self.head).map(Some);
                 }
                 BODY if !part.is_empty() => return Ok(Some(Event::Body(part))),
-                BODY if left > 0 => return Ok(None),
-                BODY => {}
+                ERRORS if !part.is_empty() => return Ok(Some(Event::Errors(part))),
+                BODY | ERRORS if left > 0 => return Ok(None),
+                BODY | ERRORS => {}
                 END if left == 0 && part.is_empty() => return Ok(Some(Event::End)),
                 HIJACK if left == 0 && part.is_empty() => return Ok(Some(Event::Hijack)),
                 _ => return Err(Malformed),

@@ -62,6 +62,16 @@ impl Word {
     }
 }
 
+/// What a worker must know of the door that a request came through.
+pub mod door {
+    /// HTTP: everything Rack knows is possible.
+    pub const HTTP: u32 = 0;
+    /// The connection is not the client's: no hijack and no interim responses.
+    pub const GATEWAY: u32 = 1;
+    /// The same, and `rack.errors` travels beside the reply, as ERRORS frames.
+    pub const GATEWAY_WITH_ERRORS: u32 = 2;
+}
+
 /// How often a request may go back into the queue because its worker died.
 pub const RETURNS_MAX: u32 = 1;
 
@@ -99,6 +109,8 @@ pub struct SlotHead {
     pub overdue: AtomicU64,
     /// Not zero: the worker has passed a socket to send the spool file to, and waits.
     pub asks: AtomicU32,
+    /// Which door the request came through: a `door::` number.
+    pub door: AtomicU32,
 
     /// Bytes of the reply published so far by the worker; wraps.
     pub written: AtomicU32,

@@ -13,6 +13,7 @@ use wire::{Board, State};
 enum Said {
     Head(Vec<u8>),
     Body(Vec<u8>),
+    Errors(Vec<u8>),
     End,
     Interim(Vec<u8>),
     File(u64, u64),
@@ -39,6 +40,10 @@ fn decode(stream: &[u8], cuts: &[usize]) -> Vec<Said> {
                     Some(Said::Body(body)) => body.extend_from_slice(part),
                     _ => said.push(Said::Body(part.to_vec())),
                 },
+                Ok(Some(Event::Errors(part))) => match said.last_mut() {
+                    Some(Said::Errors(errors)) => errors.extend_from_slice(part),
+                    _ => said.push(Said::Errors(part.to_vec())),
+                },
                 Ok(Some(Event::End)) => said.push(Said::End),
                 Ok(Some(Event::Hijack)) => said.push(Said::Hijack),
                 Ok(Some(Event::File { offset, length })) => said.push(Said::File(offset, length)),
@@ -61,6 +66,7 @@ fn encode(said: &[Said]) -> Vec<u8> {
         let (kind, payload): (u8, &[u8]) = match one {
             Said::Head(head) => (frame::HEAD, head),
             Said::Body(body) => (frame::BODY, body),
+            Said::Errors(errors) => (frame::ERRORS, errors),
             Said::End => (frame::END, &[]),
             Said::Interim(head) => (frame::INTERIM, head),
             Said::Hijack => (frame::HIJACK, &[]),
@@ -81,7 +87,8 @@ fn joined(said: &[Said]) -> Vec<Said> {
     let mut result: Vec<Said> = Vec::new();
     for one in said {
         match (result.last_mut(), one) {
-            (_, Said::Body(body)) if body.is_empty() => {}
+            (_, Said::Body(part) | Said::Errors(part)) if part.is_empty() => {}
+            (Some(Said::Errors(before)), Said::Errors(part)) => before.extend_from_slice(part),
             (Some(Said::Body(before)), Said::Body(body)) => before.extend_from_slice(body),
             _ => result.push(one.clone()),
         }
@@ -97,6 +104,7 @@ fn saying() -> impl Strategy<Value = Said> {
     prop_oneof![
         bytes(300).prop_map(Said::Head),
         bytes(300).prop_map(Said::Body),
+        bytes(300).prop_map(Said::Errors),
         bytes(300).prop_map(Said::Interim),
         (any::<u32>(), any::<u32>())
             .prop_map(|(from, length)| Said::File(from.into(), length.into())),

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use wire::settings::Address;
+use wire::settings::{Address, Door, Socket};
 
 /// Binds all addresses, or says in one line which one failed, why, and what to do. Socket files
 /// belong to `owner`, if there is one.
@@ -24,9 +24,10 @@ pub fn bind_all(
 ) -> Result<Vec<Listener>, String> {
     let mut listeners: Vec<Listener> = Vec::new();
     for address in addresses {
-        let bound = match address {
-            Address::Tcp(host, port) => bind_tcp(host, *port, how),
-            Address::Unix(path) => bind_unix(Path::new(path), how, owner).map(|one| vec![one]),
+        let door = address.door;
+        let bound = match &address.socket {
+            Socket::Tcp(host, port) => bind_tcp(door, host, *port, how),
+            Socket::Unix(path) => bind_unix(door, Path::new(path), how, owner).map(|one| vec![one]),
         };
         listeners.extend(bound.map_err(|error| explain(address, &error))?);
     }
@@ -34,25 +35,25 @@ pub fn bind_all(
 }
 
 fn explain(address: &Address, error: &io::Error) -> String {
-    let remedy = match (error.kind(), address) {
-        (ErrorKind::AddrInUse, Address::Tcp(..)) => {
+    let remedy = match (error.kind(), &address.socket) {
+        (ErrorKind::AddrInUse, Socket::Tcp(..)) => {
             "port is taken: stop the server that has it, or choose another with -p PORT".into()
         }
-        (ErrorKind::AddrInUse, Address::Unix(_)) => {
+        (ErrorKind::AddrInUse, Socket::Unix(_)) => {
             "a server is listening there: stop it, or choose another path".into()
         }
         (ErrorKind::AddrNotAvailable, _) => {
             "no interface of this machine has that address: see `ip address`".into()
         }
-        (ErrorKind::PermissionDenied, Address::Tcp(..)) => {
+        (ErrorKind::PermissionDenied, Socket::Tcp(..)) => {
             "not allowed: choose a port of 1024 or higher, or give the binary \
              cap_net_bind_service"
                 .into()
         }
-        (ErrorKind::PermissionDenied, Address::Unix(_)) => {
+        (ErrorKind::PermissionDenied, Socket::Unix(_)) => {
             "not allowed: may this user write into that directory?".into()
         }
-        (ErrorKind::NotFound, Address::Unix(_)) => "its directory does not exist".into(),
+        (ErrorKind::NotFound, Socket::Unix(_)) => "its directory does not exist".into(),
         _ => error.to_string(),
     };
     format!("cannot listen on {address}: {remedy}")
@@ -60,12 +61,12 @@ fn explain(address: &Address, error: &io::Error) -> String {
 
 /// A name may stand for several addresses (`localhost` often does); those this machine does not
 /// have are passed over as long as one remains.
-fn bind_tcp(host: &str, port: u16, how: &Listening) -> io::Result<Vec<Listener>> {
+fn bind_tcp(door: Door, host: &str, port: u16, how: &Listening) -> io::Result<Vec<Listener>> {
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     let mut bound: Vec<Listener> = Vec::new();
     let mut missing = io::Error::from(ErrorKind::AddrNotAvailable);
     for mut address in addresses {
-        if bound.iter().any(|other| other.address == format!("tcp://{address}")) {
+        if bound.iter().any(|other| other.address == tcp_address(door, address)) {
             continue;
         }
         // With port 0 the second address of a name gets the port the first was given.
@@ -73,7 +74,7 @@ fn bind_tcp(host: &str, port: u16, how: &Listening) -> io::Result<Vec<Listener>>
             let given = first.address.rsplit(':').next().and_then(|port| port.parse().ok());
             address.set_port(given.unwrap_or(0));
         }
-        match listen_tcp(address, how) {
+        match listen_tcp(door, address, how) {
             Ok(listener) => bound.push(listener),
             Err(error) if error.kind() == ErrorKind::AddrNotAvailable => missing = error,
             Err(error) => return Err(error),
@@ -82,7 +83,7 @@ fn bind_tcp(host: &str, port: u16, how: &Listening) -> io::Result<Vec<Listener>>
     if bound.is_empty() { Err(missing) } else { Ok(bound) }
 }
 
-fn listen_tcp(address: SocketAddr, how: &Listening) -> io::Result<Listener> {
+fn listen_tcp(door: Door, address: SocketAddr, how: &Listening) -> io::Result<Listener> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = new_socket(family)?;
     set_socket_reuseaddr(&fd, true)?;
@@ -92,8 +93,12 @@ fn listen_tcp(address: SocketAddr, how: &Listening) -> io::Result<Listener> {
     bind(&fd, &address)?;
     rustix::net::listen(&fd, how.backlog)?;
     let socket = TcpListener::from(fd);
-    let address = format!("tcp://{}", socket.local_addr()?);
+    let address = tcp_address(door, socket.local_addr()?);
     Ok(Listener { fd: socket.into(), address, shared: false, _file: None })
+}
+
+fn tcp_address(door: Door, address: SocketAddr) -> String {
+    format!("{}{address}", door.schemes().0)
 }
 
 fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
@@ -102,12 +107,17 @@ fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
 }
 
 /// The file has its owner and its permissions before anybody can connect.
-fn bind_unix(path: &Path, how: &Listening, owner: Option<&Identity>) -> io::Result<Listener> {
+fn bind_unix(
+    door: Door,
+    path: &Path,
+    how: &Listening,
+    owner: Option<&Identity>,
+) -> io::Result<Listener> {
     remove_stale(path)?;
     let fd = new_socket(AddressFamily::UNIX)?;
     bind(&fd, &SocketAddrUnix::new(path)?)?;
     let file = SocketFile::at(path)?;
-    let address = format!("unix://{}", path.display());
+    let address = format!("{}{}", door.schemes().1, path.display());
     let listener = Listener { fd, address, shared: false, _file: Some(file) };
     if let Some(owner) = owner {
         owner.give(path)?;
@@ -162,7 +172,7 @@ mod tests {
     #[test]
     fn a_port_may_be_shared() {
         let how = Listening { backlog: 16, reuse_port: true, ..Listening::default() };
-        let address = |port| Address::Tcp("127.0.0.1".into(), port);
+        let address = |port| Address::http(Socket::Tcp("127.0.0.1".into(), port));
         let first = bind_all(&[address(0)], &how, None).unwrap();
         let port = first[0].address.rsplit(':').next().unwrap().parse().unwrap();
         let second = bind_all(&[address(port)], &how, None).unwrap();

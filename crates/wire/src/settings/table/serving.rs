@@ -7,7 +7,9 @@ pub(super) const GENERAL: &[Setting] = &[
         name: "bind",
         short: Some('b'),
         metavar: "ADDRESS",
-        doc: "Listen on tcp://HOST:PORT or unix://PATH; may be given several times",
+        doc: "Listen on tcp://HOST:PORT or unix://PATH for HTTP, fastcgi://HOST:PORT or \
+              fastcgi+unix://PATH for FastCGI, scgi://HOST:PORT or scgi+unix://PATH for SCGI; may \
+              be given several times",
         kind: Kind::Address,
         fallback: Fallback::Fixed("tcp://127.0.0.1:9292"),
         repeatable: true,
@@ -50,6 +52,23 @@ pub(super) const GENERAL: &[Setting] = &[
         doc: "Threads of each worker, that is requests it runs at once",
         kind: Kind::Count { min: 1, max: 64 },
         fallback: Fallback::Fixed("1"),
+        ..PLAIN
+    },
+    Setting {
+        name: "affinity",
+        metavar: "AFFINITY",
+        doc: "Which worker runs a request: any of them, or always the same single one, with one \
+              thread, in order of arrival",
+        kind: Kind::Choice(&["any", "single"]),
+        fallback: Fallback::Fixed("any"),
+        ..PLAIN
+    },
+    Setting {
+        name: "prefix",
+        metavar: "PATH",
+        doc: "Path under which the app lies, such as /app: its SCRIPT_NAME; what lies elsewhere \
+              is not found",
+        kind: Kind::Text,
         ..PLAIN
     },
     Setting {
@@ -158,6 +177,14 @@ pub(super) const PROCESS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "idle_timeout",
+        metavar: "SECONDS",
+        doc: "End the server when no request has come for so long; 0: never",
+        kind: Kind::Seconds,
+        fallback: Fallback::Fixed("0"),
+        ..PLAIN
+    },
+    Setting {
         name: "hup_action",
         metavar: "ACTION",
         doc: "What HUP does",
@@ -198,6 +225,15 @@ pub(super) const RESTARTS: &[Setting] = &[
         doc: "How long the workers of the old generation are kept after a restart, for a rollback; 0: not at all",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("60"),
+        ..PLAIN
+    },
+    Setting {
+        name: "watch",
+        metavar: "FILE",
+        doc: "Restart when this file, or one that this pattern finds, changes; may be given several \
+              times",
+        kind: Kind::Text,
+        repeatable: true,
         ..PLAIN
     },
     Setting {
