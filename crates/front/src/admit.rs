@@ -2,6 +2,7 @@
 
 use crate::access_log::{self, Times};
 use crate::body::Payload;
+use crate::errors::Outlet;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::rules::Asked;
@@ -33,6 +34,8 @@ pub struct Ticket {
     settled: bool,
     /// Its body, if that lies on disk; gone with the ticket.
     pub spool: Option<Spool>,
+    /// Where its `rack.errors` go, if its door has a way for them.
+    pub errors: Option<Arc<Outlet>>,
     /// For the access log.
     times: Option<Arc<Times>>,
 }
@@ -97,7 +100,8 @@ pub fn admit(head: &Parts, asked: &Asked, body: Payload, peer: &Peer) -> Result<
                     let wants_body = head.method != Method::HEAD;
                     let times = access_log::times(head);
                     let spool = body.spool;
-                    Ok(Ticket { slot, position, wants_body, settled: false, spool, times })
+                    let (settled, errors) = (false, None);
+                    Ok(Ticket { slot, position, wants_body, settled, spool, errors, times })
                 }
                 Err(refusal) => {
                     table.free(slot);

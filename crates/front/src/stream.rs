@@ -4,6 +4,7 @@
 use crate::admit::Ticket;
 use crate::aside::{self, Hijack};
 use crate::buffers;
+use crate::errors::Outlet;
 use crate::file::FilePart;
 use crate::pump::Pumped;
 use crate::refuse::log;
@@ -70,11 +71,14 @@ pub struct Stream {
     /// How often the pump saw that the client does not keep up.
     pub(crate) lag: u32,
     pub(crate) pumped: Option<Pumped>,
+    /// Where the app's `rack.errors` go.
+    pub(crate) errors: Option<Arc<Outlet>>,
 }
 
 impl Stream {
     /// Nothing read yet.
-    pub fn new(ticket: Ticket) -> Stream {
+    pub fn new(mut ticket: Ticket) -> Stream {
+        let errors = ticket.errors.take();
         Stream {
             ticket: Some(ticket),
             decoder: Decoder::default(),
@@ -93,6 +97,7 @@ impl Stream {
             asked: false,
             lag: 0,
             pumped: None,
+            errors,
         }
     }
 
@@ -101,6 +106,11 @@ impl Stream {
     pub fn read(&mut self, on_head: &mut dyn FnMut(&[u8])) -> Result<bool, Malformed> {
         let Some(ticket) = &self.ticket else { return Ok(false) };
         ticket.lend();
+        // Who pumps reads on, whatever becomes of the errors: the worker is to be free.
+        let wait_for_errors = self.pumped.is_none();
+        if wait_for_errors && self.errors.as_ref().is_some_and(|outlet| outlet.is_full()) {
+            return Ok(false);
+        }
         let slot = ticket.slot;
         let position = ticket.position;
         let mut passed =
@@ -179,8 +189,7 @@ impl Stream {
                     self.length += part.len() as u64;
                     self.ready.push_back(keep(part));
                 }
-                // Only requests of doors that have a way for them write any.
-                Event::Errors(_) => {}
+                Event::Errors(part) => self.errors.iter().for_each(|outlet| outlet.push(part)),
                 Event::End => self.ended = true,
                 Event::File { offset, length } if self.length == 0 => {
                     let file: File = (look.passed)(Kind::File).ok_or(Malformed)?.into();
@@ -247,6 +256,7 @@ impl Stream {
 
     /// True: was waiting already, and nothing has woken it.
     pub fn wait(&self, context: &Context<'_>) -> bool {
+        self.errors.iter().for_each(|outlet| outlet.wait_for_room(context.waker()));
         match &self.ticket {
             Some(ticket) => table::with(|table| table.wait(ticket.slot, context.waker())),
             None => false,

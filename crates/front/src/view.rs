@@ -75,6 +75,7 @@ impl Stream {
                     };
                     self.ready.push_back(part);
                 }
+                Event::Errors(part) => self.errors.iter().for_each(|outlet| outlet.push(part)),
                 Event::End => self.ended = true,
                 _ => return Err(Malformed),
             }
