@@ -27,6 +27,16 @@ class ReplyTest < Helper::Case
     assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", answer.body
   end
 
+  # The front copies the beginning of a finished reply and sends the rest from where it lies: the
+  # second part begins shortly before, at and behind the place where the two meet.
+  def test_an_array_whose_parts_meet_anywhere
+    client = connect
+    (3950..4100).each do |size|
+      expected = "#{'x' * size}#{'y' * 100_000}"
+      assert_equal expected.hash, client.get("/array/cut/#{size}").body.hash, size
+    end
+  end
+
   def test_streams
     assert_equal "#{'x' * 1_000_000}#{'y' * 4_000_000}", get("/stream/big").body
     assert_closed_once

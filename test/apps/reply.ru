@@ -104,6 +104,7 @@ use(Class.new do
     when "/array" then [200, PLAIN.dup, %w[one two three]]
     when "/array/big" then [200, PLAIN.dup, ["x" * 1_000_000, "y" * 4_000_000]]
     when "/array/many" then [200, PLAIN.dup, (1..20_000).map { |i| "#{i}\n" }]
+    when %r{\A/array/cut/(\d+)} then [200, PLAIN.dup, ["x" * $1.to_i, "y" * 100_000]]
     when "/array/loud" then [200, PLAIN.dup, Loud.new(%w[one two])]
     when "/length/short" then [200, PLAIN.merge("content-length" => "10"), ["short"]]
     when "/length/stream"

@@ -47,6 +47,8 @@ pub struct Stream {
     headed: bool,
     /// Read and not sent yet.
     pub(crate) ready: VecDeque<Bytes>,
+    /// The last part of the body ends where what was read of the window ends.
+    pub(crate) reaches_end: bool,
     /// The file that is the body.
     pub(crate) file: Option<FilePart>,
     /// What comes before the reply, or instead of it.
@@ -84,6 +86,7 @@ impl Stream {
             decoder: Decoder::default(),
             headed: false,
             ready: VecDeque::new(),
+            reaches_end: false,
             file: None,
             before: None,
             declared: None,
@@ -177,6 +180,7 @@ impl Stream {
         keep: impl Fn(&[u8]) -> Bytes,
         look: &mut Look<'_>,
     ) -> Result<(), Malformed> {
+        let end = input.as_ptr_range().end;
         while let Some(event) = self.decoder.next(&mut input)? {
             match event {
                 Event::End if self.file.is_some() || goes_to_app(&self.before) => {}
@@ -187,6 +191,7 @@ impl Stream {
                 }
                 Event::Body(part) => {
                     self.length += part.len() as u64;
+                    self.reaches_end = part.as_ptr_range().end == end;
                     self.ready.push_back(keep(part));
                 }
                 Event::Errors(part) => self.errors.iter().for_each(|outlet| outlet.push(part)),

@@ -52,7 +52,8 @@ impl Stream {
         written: usize,
     ) -> Result<(), Malformed> {
         // The part of the body that was copied with the head is viewed with the rest of it.
-        let copied = if self.ready.len() == 1 { self.ready.pop_back() } else { None };
+        let joins = self.ready.len() == 1 && self.reaches_end;
+        let copied = if joins { self.ready.pop_back() } else { None };
         let copied = copied.map_or(0, |part| part.len());
         let (from, length) = (read - copied, written - read + copied);
         VIEWED.fetch_add(length, Relaxed);
