@@ -2,9 +2,11 @@
 
 mod bind;
 mod defer;
+mod file;
 mod inherited;
 
 pub use bind::remove_stale;
+pub use file::SocketFile;
 pub use inherited::{VARIABLES, started_by_start_server, take};
 
 use crate::options::Listening;
@@ -13,7 +15,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::settings::{Address, Door, Socket};
 
 /// A bound, listening socket. Dropping it closes it and removes its file.
@@ -24,34 +26,24 @@ pub struct Listener {
     /// Others have it too: what is not accepted here is accepted there.
     pub shared: bool,
     /// Removed with it.
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
 }
 
-/// A socket file, known by its inode: another server may have put its own in its place since.
-/// Dropping it removes the file.
-pub struct SocketFile {
-    path: PathBuf,
-    identity: (u64, u64),
-}
-
-impl SocketFile {
-    /// The one that has just been bound there.
-    pub fn at(path: &Path) -> io::Result<SocketFile> {
-        Ok(SocketFile { path: path.into(), identity: identity(path)? })
+impl Listener {
+    /// Takes its file away, so that nobody can connect any more who has not yet; false while
+    /// somebody is just connecting.
+    pub fn may_leave(&mut self) -> bool {
+        let Some(lock) = self.file.as_ref().map(SocketFile::lock) else { return true };
+        if lock.is_ok() {
+            self.file = None;
+        }
+        lock.is_ok()
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -178,7 +178,7 @@ fn process(said: &Said) -> Result<Process, String> {
         group: said.maybe("group")?,
         chdir: said.maybe("chdir")?.map(Into::into),
         idle_timeout: said.seconds("idle_timeout")?,
-        watch: said.list("watch")?,
+        watch: watch(said)?,
     })
 }
 
@@ -215,6 +215,15 @@ fn worker(said: &Said) -> Result<WorkerOptions, String> {
         warm_up: said.maybe("warm_up")?,
         config: None,
     })
+}
+
+fn watch(said: &Said) -> Result<Vec<String>, String> {
+    let patterns = said.list("watch")?;
+    for pattern in &patterns {
+        glob::Pattern::new(pattern)
+            .map_err(|error| format!("watch: {pattern:?} is no pattern: {error}"))?;
+    }
+    Ok(patterns)
 }
 
 fn prefix(said: &Said) -> Result<String, String> {

@@ -255,6 +255,11 @@ impl State {
         all.filter(|at| *at > now && *at < Duration::MAX).min()
     }
 
+    /// Whether a restart is possible.
+    pub fn takes_restarts(&self) -> bool {
+        self.phase == Phase::Running && self.slow_stop.is_none()
+    }
+
     fn is_up(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)
     }

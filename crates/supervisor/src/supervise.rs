@@ -2,9 +2,12 @@
 //! `act` does it.
 
 mod act;
+mod changes;
 mod control;
 mod current;
 mod hear;
+mod idle;
+mod leave;
 mod overdue;
 mod wear;
 
@@ -16,12 +19,15 @@ use crate::listen::Listener;
 use crate::notify::Notify;
 use crate::options::Settings;
 use crate::pid_file::PidFile;
+use crate::place::Place;
 use crate::plan::{Action, Event, Limits, State, plan};
 use crate::privileges::Identity;
 use crate::signals::Signals;
 use crate::spawn::MoldLine;
 use crate::start::Start;
+use changes::Changes;
 use control::Desk;
+use idle::Idle;
 use overdue::Clocks;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -71,7 +77,11 @@ struct Supervisor {
     pending: VecDeque<Event>,
     pruning: bool,
     watch: Watch,
+    changes: Changes,
+    idle: Idle,
     stops: u32,
+    /// Since when the listeners are taken away.
+    leaving: Option<Instant>,
     /// None: standard error is the log.
     error_log: Option<ErrorLog>,
     /// Whom the others run as; none: as this process.
@@ -142,6 +152,7 @@ impl Supervisor {
             None => (None, None),
         };
         let directory = mold_line.place().directory.clone();
+        let changes = Changes::new(mold_line.place(), &settings.process.watch, start.began);
         Ok(Supervisor {
             rackup,
             directory,
@@ -168,7 +179,10 @@ impl Supervisor {
             pending: VecDeque::new(),
             pruning: false,
             watch: Watch::new(&settings.recycling, start.began),
+            changes,
+            idle: Idle::new(settings.process.idle_timeout),
             stops: 0,
+            leaving: None,
             error_log: None,
             identity: start.identity,
             daemon: start.daemon,
@@ -199,6 +213,9 @@ impl Supervisor {
                 self.pruning = !self.segment.board().prune_returned();
             }
             self.look_at_wear();
+            self.look_for_changes();
+            self.look_for_idleness();
+            self.go_on_leaving();
             self.desk.iter_mut().for_each(|desk| desk.sweep(Instant::now()));
             self.pending.push_back(Event::Tick);
         }
@@ -236,6 +253,8 @@ impl Supervisor {
         let desk = self.desk.as_ref().and_then(|desk| desk.due_in(Instant::now()));
         let clocks = self.clocks.wait(wire::now_ns());
         let notify = self.notify.due();
-        [plan, prune, desk, self.watch.due_in(), clocks, notify].into_iter().flatten().min()
+        let seldom = [self.changes_due_in(), self.idle_due_in(), self.leaving_due_in()];
+        let often = [plan, prune, desk, self.watch.due_in(), clocks, notify];
+        often.into_iter().chain(seldom).flatten().min()
     }
 }

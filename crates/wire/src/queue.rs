@@ -121,6 +121,16 @@ impl Board {
         self.queue.tail.load(Relaxed).saturating_sub(head)
     }
 
+    /// When the request before the queue's end was put, ns; none if there has been none, or if it is
+    /// being put at this moment.
+    pub fn last_put_ns(&self) -> Option<u64> {
+        let last = self.queue.tail.load(Acquire).checked_sub(1)?;
+        match self.queue.entry(last) {
+            Entry::Slot(slot) => Some(self.slots[slot as usize].queued_ns.load(Relaxed)),
+            Entry::Hole | Entry::Gone => None,
+        }
+    }
+
     /// Cancels what was put before `before_ns` and waits in these slots, which are the calling
     /// front thread's, oldest first, and names each slot to `shed`. A slot so named is FILLING. A
     /// request that a worker has taken is left alone, even if that worker died and it waits again.

@@ -94,7 +94,7 @@ fn listen_tcp(door: Door, address: SocketAddr, how: &Listening) -> io::Result<Li
     rustix::net::listen(&fd, how.backlog)?;
     let socket = TcpListener::from(fd);
     let address = tcp_address(door, socket.local_addr()?);
-    Ok(Listener { fd: socket.into(), address, shared: false, _file: None })
+    Ok(Listener { fd: socket.into(), address, shared: false, file: None })
 }
 
 fn tcp_address(door: Door, address: SocketAddr) -> String {
@@ -118,7 +118,7 @@ fn bind_unix(
     bind(&fd, &SocketAddrUnix::new(path)?)?;
     let file = SocketFile::at(path)?;
     let address = format!("{}{}", door.schemes().1, path.display());
-    let listener = Listener { fd, address, shared: false, _file: Some(file) };
+    let listener = Listener { fd, address, shared: false, file: Some(file) };
     if let Some(owner) = owner {
         owner.give(path)?;
     }

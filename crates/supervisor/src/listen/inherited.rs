@@ -87,7 +87,7 @@ fn adopt(fd: OwnedFd) -> Result<Option<Listener>, String> {
     let bound = getsockname(&fd).map_err(|error| format!("has no address: {error}"))?;
     let address = written(bound).ok_or("is neither TCP nor a unix socket with a path")?;
     rustix::io::ioctl_fionbio(&fd, true).map_err(|error| error.to_string())?;
-    Ok(Some(Listener { fd, address, shared: true, _file: None }))
+    Ok(Some(Listener { fd, address, shared: true, file: None }))
 }
 
 fn written(address: SocketAddrAny) -> Option<String> {

@@ -267,7 +267,7 @@ impl State {
     }
 
     fn note_restart(&mut self, actions: &mut Vec<Action>) {
-        if self.phase != Phase::Running || self.slow_stop.is_some() {
+        if !self.takes_restarts() {
             let starting = self.phase == Phase::Starting;
             let why = if starting { "the server is still starting" } else { "it is stopping" };
             let why = format!("restart ignored: {why}");

@@ -14,12 +14,7 @@ impl Supervisor {
             Action::StartFront => self.start_front(),
             Action::Accept => self.tell_front(ToFront::Accept),
             Action::Yield => self.tell_front(ToFront::Yield),
-            Action::Drain => {
-                // Ours would keep the kernel queueing connections that nobody accepts.
-                self.listeners.clear();
-                self.notify.stopping("finishes what runs and waits");
-                self.tell_front(ToFront::Drain);
-            }
+            Action::Drain => self.leave(),
             Action::KillFront => {
                 self.children.front.iter().for_each(|front| children::kill(&front.pidfd));
             }

@@ -1,0 +1,182 @@
+//! Watched files. When one has changed and all have been still for a moment, a new generation boots
+//! as after a USR2. They are looked at by their names from the supervisor's loop; where nothing is
+//! watched, it never wakes for this.
+
+use super::*;
+use glob::{MatchOptions, Pattern};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// How often they are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// How long they must have been as they are: who deploys writes more than one file.
+const STILL: Duration = Duration::from_millis(100);
+/// A look that took long is followed by a pause of so many times that.
+const PAUSES: u32 = 20;
+
+/// As a shell reads patterns: `*` neither crosses a `/` nor finds hidden files.
+const HOW: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+/// What tells a file from what it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: (i64, i64),
+    length: u64,
+    identity: (u64, u64),
+}
+
+type Stamps = BTreeMap<PathBuf, Stamp>;
+
+/// The watched files, as they were and as they are.
+pub(super) struct Changes {
+    patterns: Vec<String>,
+    /// As they were when the newest generation began to load.
+    loaded: Stamps,
+    /// As they were at the last look, if that was not so.
+    seen: Option<Stamps>,
+    next: Instant,
+}
+
+impl Changes {
+    /// Files and patterns as somebody in `place` means them.
+    pub(super) fn new(place: &Place, watch: &[String], now: Instant) -> Changes {
+        let directory = place.directory.to_string_lossy();
+        let patterns: Vec<String> = (watch.iter())
+            .map(|one| match Path::new(one).is_absolute() {
+                true => one.clone(),
+                false => {
+                    let one = one.strip_prefix("./").unwrap_or(one);
+                    format!("{}/{one}", Pattern::escape(&directory))
+                }
+            })
+            .collect();
+        let loaded = look(&patterns);
+        Changes { patterns, loaded, seen: None, next: now + LOOK_EVERY }
+    }
+
+    fn due_in(&self, now: Instant) -> Option<Duration> {
+        (!self.patterns.is_empty()).then(|| self.next.saturating_duration_since(now))
+    }
+
+    /// Looks, if it is time; what has changed, once that is still.
+    fn changed(&mut self, now: Instant) -> Option<String> {
+        if self.patterns.is_empty() || now < self.next {
+            return None;
+        }
+        let stamps = look(&self.patterns);
+        let pause = if stamps == self.loaded { LOOK_EVERY } else { STILL };
+        self.next = now + pause.max(now.elapsed() * PAUSES);
+        if stamps == self.loaded {
+            self.seen = None;
+            return None;
+        }
+        if self.seen.as_ref() != Some(&stamps) {
+            self.seen = Some(stamps);
+            return None;
+        }
+        self.seen = None;
+        let before = std::mem::replace(&mut self.loaded, stamps);
+        Some(difference(&before, &self.loaded))
+    }
+}
+
+fn look(patterns: &[String]) -> Stamps {
+    let found = patterns.iter().filter_map(|pattern| glob::glob_with(pattern, HOW).ok());
+    // What cannot be read is as if it were not there.
+    let stamped = found.flatten().flatten().filter_map(|path| {
+        let found = fs::metadata(&path).ok()?;
+        let stamp = Stamp {
+            modified: (found.mtime(), found.mtime_nsec()),
+            length: found.len(),
+            identity: (found.dev(), found.ino()),
+        };
+        Some((path, stamp))
+    });
+    stamped.collect()
+}
+
+/// The first file that is not what it was, and how many more there are.
+fn difference(before: &Stamps, after: &Stamps) -> String {
+    let gone = before.keys().filter(|path| !after.contains_key(*path));
+    let other = after.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
+    let mut changed = gone.chain(other.map(|(path, _)| path));
+    let first = changed.next().map_or(String::new(), |path| path.display().to_string());
+    match changed.count() {
+        0 => format!("{first} has changed"),
+        others => format!("{first} and {others} more have changed"),
+    }
+}
+
+impl Supervisor {
+    /// How long until the watched files are looked at again.
+    pub(super) fn changes_due_in(&self) -> Option<Duration> {
+        let due = || self.changes.due_in(Instant::now());
+        self.state.takes_restarts().then(due).flatten()
+    }
+
+    /// Looks at the watched files, if it is time. What changes while no restart is possible is seen
+    /// as soon as one is.
+    pub(super) fn look_for_changes(&mut self) {
+        if !self.state.takes_restarts() {
+            return;
+        }
+        if let Some(what) = self.changes.changed(Instant::now()) {
+            say(&format!("watch: {what}"));
+            self.pending.push_back(Event::Restart);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_once_when_it_is_still() {
+        let root = std::env::temp_dir().join(format!("oribi-[watch]-{}", std::process::id()));
+        fs::create_dir_all(root.join("lib")).unwrap();
+        let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+        write("app.rb", "1");
+        let began = Instant::now();
+        let watch = ["app.rb", "lib/**/*.rb"].map(String::from);
+        let mut changes = Changes::new(&Place::of(root.clone()), &watch, began);
+        let mut at = began;
+        let mut later = |changes: &mut Changes| {
+            at += Duration::from_secs(3600);
+            changes.changed(at)
+        };
+        assert_eq!(later(&mut changes), None);
+
+        write("app.rb", "23");
+        assert_eq!(later(&mut changes), None, "not yet: it may still be written to");
+        write("app.rb", "456");
+        assert_eq!(later(&mut changes), None);
+        assert!(later(&mut changes).unwrap().ends_with("app.rb has changed"));
+        assert_eq!(later(&mut changes), None);
+
+        write("lib/new.rb", "");
+        write("lib/.hidden.rb", "");
+        fs::remove_file(root.join("app.rb")).unwrap();
+        assert_eq!(later(&mut changes), None);
+        assert!(later(&mut changes).unwrap().ends_with("app.rb and 1 more have changed"));
+
+        // There and back again.
+        write("lib/other.rb", "");
+        assert_eq!(later(&mut changes), None);
+        fs::remove_file(root.join("lib/other.rb")).unwrap();
+        assert_eq!([later(&mut changes), later(&mut changes)], [None, None]);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_due_where_nothing_is_watched() {
+        let changes = Changes::new(&Place::of("/".into()), &[], Instant::now());
+        assert_eq!(changes.due_in(Instant::now()), None);
+    }
+}
