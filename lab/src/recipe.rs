@@ -3,7 +3,7 @@
 //! Command, files and version are minijinja templates. They know: `listen` (`tcp://127.0.0.1:PORT`
 //! or `unix:///PATH`), `host`, `port`, `path` (of the socket), `address` (HOST:PORT or the path),
 //! `app` (absolute path of the rackup file), `app_dir`, `dir` (an empty folder for this instance),
-//! `workers`, `threads`, `lab` (the lab's folder), `root` (true when run by root), `options` (the
+//! `workers`, `threads`, `door` (what the server speaks: `http`, `fastcgi`, `scgi`), `lab` (the lab's folder), `root` (true when run by root), `options` (the
 //! stack's), and for a front `backends` (a list of {listen, host, port, path, address}).
 
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub struct Recipe {
     /// What it can listen on.
     #[serde(default = "both")]
     pub listens: Vec<String>,
+    /// What it can speak there; a front, what it can speak to a server.
+    #[serde(default = "http")]
+    pub doors: Vec<String>,
     /// True when it runs a rackup file (`--servers` of `oribi lab app` lists those).
     #[serde(default = "yes")]
     pub rack: bool,
@@ -66,6 +69,9 @@ pub struct Recipe {
 
 fn both() -> Vec<String> {
     vec!["tcp".into(), "unix".into()]
+}
+fn http() -> Vec<String> {
+    vec!["http".into()]
 }
 fn yes() -> bool {
     true

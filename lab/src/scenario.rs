@@ -98,6 +98,10 @@ pub struct Stack {
     /// `tcp` or `unix`: where the server listens. A front always listens on TCP.
     #[serde(default)]
     pub listen: Option<String>,
+    /// What the server speaks there: `http`, `fastcgi` or `scgi`. A front speaks HTTP to the
+    /// generator, and this to the server.
+    #[serde(default)]
+    pub door: Option<String>,
     /// The proxy in front: the name of a server file that says `front = true`; `none` for none.
     #[serde(default)]
     pub front: Option<String>,
@@ -168,6 +172,9 @@ pub enum PhaseLoad {
         /// Kept?
         #[serde(default = "yes")]
         keep_alive: bool,
+        /// Given up by a reset, so that the kernel forgets them at once?
+        #[serde(default)]
+        reset: bool,
         /// How long.
         seconds: f64,
     },
@@ -328,9 +335,12 @@ fn many() -> usize {
 /// The generator's shape for a load; `rate_of` answers with the requests/s of an earlier phase.
 pub fn shape(load: &PhaseLoad, rate_of: impl Fn(&str) -> Option<f64>) -> Option<Shape> {
     Some(match load {
-        PhaseLoad::Closed { connections, keep_alive, seconds } => {
-            Shape::Closed { connections: *connections, keep_alive: *keep_alive, seconds: *seconds }
-        }
+        PhaseLoad::Closed { connections, keep_alive, reset, seconds } => Shape::Closed {
+            connections: *connections,
+            keep_alive: *keep_alive,
+            reset: *reset,
+            seconds: *seconds,
+        },
         PhaseLoad::Open { rate, seconds, steps, of, max_connections, keep_alive, poisson } => {
             let unit = match of {
                 Some(phase) => rate_of(phase)?,

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use oribi_load::door::Door;
+
 use crate::library::Library;
 use crate::recipe::Recipe;
 use crate::results::ContenderFacts;
@@ -49,6 +51,7 @@ pub fn merge(below: &Stack, over: &Stack) -> Stack {
         threads: over.threads.or(below.threads),
         instances: over.instances.or(below.instances),
         listen: over.listen.clone().or_else(|| below.listen.clone()),
+        door: over.door.clone().or_else(|| below.door.clone()),
         front: over.front.clone().or_else(|| below.front.clone()),
         ..below.clone()
     };
@@ -144,7 +147,8 @@ impl Blueprint {
         let (mut commands, mut orders) = (Vec::new(), Vec::new());
         let listen = self.stack.listen.as_deref();
         let begun = Instant::now();
-        let places = places(&self.server, listen, live.dir(), self.instances())?;
+        let mut places = places(&self.server, listen, live.dir(), self.instances())?;
+        places.iter_mut().for_each(|place| place.listen = self.door().at(&place.listen));
         for (index, place) in places.iter().enumerate() {
             let context = Context { place: place.clone(), ..self.context() };
             let (command, order) = self.spawn(&live, &self.server, &index.to_string(), context)?;
@@ -169,6 +173,10 @@ impl Blueprint {
         Ok(running)
     }
 
+    fn door(&self) -> Door {
+        self.stack.door.as_deref().and_then(Door::named).unwrap_or_default()
+    }
+
     fn each(&self) -> u32 {
         self.stack.workers.unwrap_or(1)
     }
@@ -190,6 +198,7 @@ impl Blueprint {
             app_dir: self.app_dir().map(shown).unwrap_or_default(),
             workers: self.each(),
             threads: self.stack.threads.unwrap_or(1),
+            door: self.stack.door.clone().unwrap_or_else(|| Door::NAMES[0].into()),
             lab: shown(&self.lab),
             root: rustix::process::geteuid().is_root(),
             options: self.stack.options.clone(),

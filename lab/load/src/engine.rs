@@ -26,15 +26,16 @@ const SIP: u64 = SECOND / 50;
 /// Sends in a row on one connection, before others have their turn.
 const SENDS: usize = 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Idle,
     /// So many bytes of the request have been written.
     Writing(u64),
     Reading,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Conn {
     fd: Option<OwnedFd>,
     /// The server has taken it.
@@ -118,17 +119,7 @@ impl Engine {
 
     /// One more connection, not yet opened.
     pub fn add_conn(&mut self) -> usize {
-        self.conns.push(Conn {
-            fd: None,
-            open: false,
-            state: State::Idle,
-            kind: 0,
-            due: 0,
-            sent: 0,
-            awaits_room: false,
-            slow: (0, 0, 0),
-            response: Response::default(),
-        });
+        self.conns.push(Conn::default());
         self.conns.len() - 1
     }
 
@@ -137,7 +128,7 @@ impl Engine {
         let c = &mut self.conns[conn];
         (c.kind, c.due, c.sent, c.state) = (kind, due, now, State::Writing(0));
         c.slow = (0, 0, 0);
-        c.response.reset(self.kinds[kind].is_head);
+        c.response.reset(self.kinds[kind].door, self.kinds[kind].is_head);
         self.busy += 1;
         self.next_sweep = self.next_sweep.min((due + self.timeout).max(self.swept + SWEEP));
         if self.conns[conn].fd.is_none() && !self.open(conn) {
@@ -376,8 +367,11 @@ impl Engine {
             worker: c.response.worker,
             result,
         });
-        if !(answered && written && self.kinds[c.kind].keep && !c.response.close) {
-            self.close(conn);
+        let kind = &self.kinds[c.kind];
+        match answered && written && kind.keep && !c.response.close {
+            true => {}
+            false if kind.reset => self.abandon(conn),
+            false => self.close(conn),
         }
     }
 

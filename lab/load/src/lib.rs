@@ -1,17 +1,20 @@
 //! The lab's load generator: takes a [`plan::Plan`], gives an [`outcome::Outcome`].
 //!
-//! One thread and one epoll. It measures what the usual closed-loop tools cannot: connections over
-//! unix sockets, mixes of requests, an open loop whose latencies count from the moment a request
+//! One thread and one epoll. It measures what the usual closed-loop tools cannot: FastCGI and SCGI
+//! beside HTTP, connections over unix sockets, mixes of requests, an open loop whose latencies count from the moment a request
 //! *should* have been sent, bursts, slow readers, and why a request failed.
 
 mod done;
+pub mod door;
 mod draw;
 mod engine;
+pub mod gateway;
 pub mod hist;
 mod kind;
 mod ledger;
 pub mod outcome;
 pub mod plan;
+pub mod records;
 mod response;
 mod run;
 mod shapes;

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// `tcp://HOST:PORT` or `unix://PATH`.
+    /// `tcp://HOST:PORT` or `unix://PATH`; for another door than HTTP `fastcgi://HOST:PORT`,
+    /// `fastcgi+unix://PATH`, `scgi://HOST:PORT`, `scgi+unix://PATH`.
     pub to: String,
     /// What is asked. Several requests are mixed by weight: shuffled blocks in which each request
     /// occurs exactly as often as its weight says, divided by the greatest common divisor.
@@ -93,6 +94,10 @@ pub enum Shape {
         /// Whether connections are kept; without it every request opens one and says
         /// `Connection: close`.
         keep_alive: bool,
+        /// A connection that is not kept is given up by a reset once its answer is complete, which
+        /// leaves nothing in the kernel; otherwise it is closed.
+        #[serde(default)]
+        reset: bool,
         /// Length of the run in seconds.
         seconds: f64,
     },

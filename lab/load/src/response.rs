@@ -1,9 +1,13 @@
 //! Finds the end of a response, and nothing more than that needs. Heads, chunk sizes and trailers
-//! are httparse's.
+//! are httparse's. What a FastCGI or SCGI server answers has a head without a status line (RFC 3875,
+//! section 6), and FastCGI cuts it into records.
 
 use std::mem::{MaybeUninit, take};
 
 use httparse::{EMPTY_HEADER, Header, ParserConfig, Status};
+
+use crate::door::Door;
+use crate::records::{Piece, Records};
 
 /// More than this in a head, a chunk's first line or a trailer is no answer that anyone expects.
 const LONGEST_PART: usize = 64 * 1024;
@@ -46,20 +50,52 @@ pub struct Response {
     pub worker: Option<u32>,
     part: Part,
     no_body: bool,
+    door: Door,
+    records: Records,
     /// The beginning of a part that did not come in one read.
     begun: Vec<u8>,
 }
 
 impl Response {
     /// Forgets everything but the buffer. The answer to HEAD has no body whatever it says.
-    pub fn reset(&mut self, to_head: bool) {
+    pub fn reset(&mut self, door: Door, to_head: bool) {
         let mut begun = take(&mut self.begun);
         begun.clear();
-        *self = Self { begun, no_body: to_head, ..Self::default() };
+        *self = Self { begun, door, no_body: to_head, ..Self::default() };
     }
 
     /// Takes what was read.
-    pub fn feed(&mut self, data: &[u8], workers: &mut Workers) -> Progress {
+    pub fn feed(&mut self, mut data: &[u8], workers: &mut Workers) -> Progress {
+        if self.door != Door::FastCgi {
+            return self.feed_plain(data, workers);
+        }
+        loop {
+            match self.records.next(&mut data) {
+                Ok(None) => return Progress::More,
+                Ok(Some(Piece::Out(bytes)))
+                    if self.feed_plain(bytes, workers) != Progress::Garbage => {}
+                // Nothing was asked that could be answered by more.
+                Ok(Some(Piece::End(status))) if data.is_empty() => return self.ended(status),
+                _ => return Progress::Garbage,
+            }
+        }
+    }
+
+    /// FastCGI's END_REQUEST came.
+    fn ended(&mut self, protocol_status: u8) -> Progress {
+        const OVERLOADED: u8 = 2;
+        match (protocol_status, self.part) {
+            (0, Part::UntilEof | Part::Length(0)) => Progress::Done,
+            // What web servers make of it.
+            (OVERLOADED, Part::Head) => {
+                self.status = 503;
+                Progress::Done
+            }
+            _ => Progress::Garbage,
+        }
+    }
+
+    fn feed_plain(&mut self, data: &[u8], workers: &mut Workers) -> Progress {
         // The usual case is a response in one read: look at it where it lies.
         if self.begun.is_empty() {
             return self.take(data, workers);
@@ -72,7 +108,7 @@ impl Response {
     /// The server has closed the connection: true when that completes the response.
     pub fn end(&mut self) -> bool {
         self.close = true;
-        self.part == Part::UntilEof
+        self.part == Part::UntilEof && self.door != Door::FastCgi
     }
 
     fn take(&mut self, mut data: &[u8], workers: &mut Workers) -> Progress {
@@ -80,14 +116,11 @@ impl Response {
             let taken = match self.part {
                 Part::Length(left) => {
                     self.bytes += left.min(data.len() as u64);
-                    return match left.checked_sub(data.len() as u64) {
-                        None => Progress::Garbage,
-                        Some(0) => Progress::Done,
-                        Some(left) => {
-                            self.part = Part::Length(left);
-                            Progress::More
-                        }
+                    let Some(left) = left.checked_sub(data.len() as u64) else {
+                        return Progress::Garbage;
                     };
+                    self.part = Part::Length(left);
+                    return if left == 0 { Progress::Done } else { Progress::More };
                 }
                 Part::UntilEof => {
                     self.bytes += data.len() as u64;
@@ -99,7 +132,8 @@ impl Response {
                         if step == left { Part::ChunkSize } else { Part::Chunk(left - step) };
                     Ok(Status::Complete(step as usize))
                 }
-                Part::Head => self.take_head(data, workers),
+                Part::Head if self.door == Door::Http => self.take_head(data, workers),
+                Part::Head => self.take_cgi_head(data, workers),
                 Part::ChunkSize => self.take_chunk_size(data),
                 Part::Trailer => {
                     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
@@ -163,10 +197,37 @@ impl Response {
         for header in head.headers.iter() {
             self.take_header(header, workers)?;
         }
-        if self.no_body || matches!(status, 101 | 204 | 304) {
+        self.without_body();
+        Ok(Status::Complete(end))
+    }
+
+    fn take_cgi_head(&mut self, data: &[u8], workers: &mut Workers) -> Result<Status<usize>, ()> {
+        let mut headers = [EMPTY_HEADER; MOST_HEADERS];
+        let parsed = httparse::parse_headers(data, &mut headers).map_err(|_| ())?;
+        let Status::Complete((end, headers)) = parsed else { return Ok(Status::Partial) };
+        if headers.is_empty() {
+            return Err(());
+        }
+        (self.status, self.part) = (200, Part::UntilEof);
+        if headers.iter().any(|header| header.name.eq_ignore_ascii_case("location")) {
+            self.status = 302;
+        }
+        for header in headers {
+            if header.name.eq_ignore_ascii_case("status") {
+                let code = header.value.get(..3).and_then(|code| std::str::from_utf8(code).ok());
+                self.status = code.and_then(|code| code.parse().ok()).ok_or(())?;
+            } else if !header.name.eq_ignore_ascii_case("transfer-encoding") {
+                self.take_header(header, workers)?;
+            }
+        }
+        self.without_body();
+        Ok(Status::Complete(end))
+    }
+
+    fn without_body(&mut self) {
+        if self.no_body || matches!(self.status, 101 | 204 | 304) {
             self.part = Part::Length(0);
         }
-        Ok(Status::Complete(end))
     }
 
     fn take_header(&mut self, header: &Header, workers: &mut Workers) -> Result<(), ()> {
@@ -231,129 +292,5 @@ impl Workers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Progress, Response, Workers};
-
-    /// However the bytes are cut, the answer is the same, and it comes with the last byte.
-    fn every_cut(bytes: &[u8], status: u16, close: bool, body: u64) {
-        let mut workers = Workers::default();
-        for cut in 1..=bytes.len() {
-            let mut response = Response::default();
-            if cut < bytes.len() {
-                assert_eq!(response.feed(&bytes[..cut], &mut workers), Progress::More, "{cut}");
-                assert_eq!(response.feed(&bytes[cut..], &mut workers), Progress::Done, "{cut}");
-            } else {
-                assert_eq!(response.feed(bytes, &mut workers), Progress::Done);
-            }
-            let found = (response.status, response.close, response.bytes);
-            assert_eq!(found, (status, close, body), "cut at {cut}");
-        }
-        let mut response = Response::default();
-        let (last, first) = bytes.split_last().unwrap();
-        for byte in first {
-            assert_eq!(response.feed(&[*byte], &mut workers), Progress::More);
-        }
-        assert_eq!(response.feed(&[*last], &mut workers), Progress::Done);
-    }
-
-    fn feed(bytes: &[u8]) -> (Response, Progress) {
-        let mut response = Response::default();
-        let progress = response.feed(bytes, &mut Workers::default());
-        (response, progress)
-    }
-
-    #[test]
-    fn a_length() {
-        every_cut(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, false, 5);
-        every_cut(
-            b"HTTP/1.1 500 No\r\ncontent-length:2\r\nConnection: close\r\n\r\nno",
-            500,
-            true,
-            2,
-        );
-        every_cut(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n!", 200, true, 1);
-        every_cut(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false, 0);
-    }
-
-    #[test]
-    fn what_the_connection_field_says() {
-        for (version, value, close) in [
-            (1, "keep-alive", false),
-            (1, "x, Close", true),
-            (1, "upgrade", false),
-            (0, "Keep-Alive", false),
-            (0, "upgrade", true),
-        ] {
-            let head = format!("HTTP/1.{version} 204 N\r\nConnection: {value}\r\n\r\n");
-            every_cut(head.as_bytes(), 204, close, 0);
-        }
-    }
-
-    #[test]
-    fn chunks() {
-        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        every_cut(format!("{head}5\r\nhello\r\n0\r\n\r\n").as_bytes(), 200, false, 5);
-        let more = format!("{head}A;x=0\r\n0123456789\r\n1\r\n-\r\n0\r\na: b\r\n\r\n");
-        every_cut(more.as_bytes(), 200, false, 11);
-        every_cut(format!("{head}0\r\n\r\n").as_bytes(), 200, false, 0);
-        for wrong in ["\r\n", "x\r\n", "3\r\nhello\r\n0\r\n\r\n", "0\r\n\r\nmore", "0\r\n\0\r\n"] {
-            assert_eq!(feed(format!("{head}{wrong}").as_bytes()).1, Progress::Garbage, "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn no_body_whatever_the_head_says() {
-        every_cut(b"HTTP/1.1 204 No Content\r\n\r\n", 204, false, 0);
-        every_cut(b"HTTP/1.1 304 Same\r\nContent-Length: 7\r\n\r\n", 304, false, 0);
-        let mut response = Response::default();
-        response.reset(true);
-        let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
-        assert_eq!(response.feed(bytes, &mut Workers::default()), Progress::Done);
-    }
-
-    #[test]
-    fn an_interim_response_is_passed_over() {
-        let bytes =
-            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 E\r\nLink: x\r\n\r\nHTTP/1.1 204 N\r\n\r\n";
-        every_cut(bytes, 204, false, 0);
-    }
-
-    #[test]
-    fn until_the_end() {
-        let (mut response, progress) = feed(b"HTTP/1.0 200 OK\r\n\r\nsome");
-        assert_eq!((progress, response.bytes), (Progress::More, 4));
-        assert!(response.end() && response.close);
-        let (mut response, _) = feed(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello");
-        assert!(!response.end(), "a length that was not kept");
-        assert!(!Response::default().end(), "no answer at all");
-    }
-
-    #[test]
-    fn what_is_no_answer() {
-        for bytes in [
-            &b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nhello"[..],
-            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n!",
-            b"SSH-2.0-x\r\n\r\n",
-            b"HTTP/2.0 200 OK\r\n\r\n",
-            b"<html>",
-        ] {
-            assert_eq!(feed(bytes).1, Progress::Garbage, "{}", String::from_utf8_lossy(bytes));
-        }
-        let endless = [b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 70_000]].concat();
-        assert_eq!(feed(&endless).1, Progress::Garbage);
-    }
-
-    #[test]
-    fn workers_are_told_apart() {
-        let mut workers = Workers::default();
-        let mut ask = |name: &str| {
-            let mut response = Response::default();
-            let text = format!("HTTP/1.1 204 N\r\nx-LAB-worker: {name}\r\n\r\n");
-            assert_eq!(response.feed(text.as_bytes(), &mut workers), Progress::Done);
-            response.worker.unwrap()
-        };
-        assert_eq!([ask("12"), ask("34"), ask("12")], [0, 1, 0]);
-        assert_eq!([workers.name(0), workers.name(1)], ["12", "34"]);
-    }
-}
+#[path = "response_test.rs"]
+mod tests;

@@ -27,7 +27,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
     let cpu_before = cpu();
     let timeout = plan.timeout_ms.saturating_mul(MS).min(u64::MAX / 2);
-    let mut engine = Engine::new(target.clone(), kinds(plan, &target.host()), timeout)?;
+    let mut engine = Engine::new(target.clone(), kinds(plan, &target), timeout)?;
     let mut beside = Closed::beside(&mut engine, beside_conns(plan));
     let mut pace: Box<dyn Pace> = match &plan.shape {
         Shape::Closed { connections, .. } => Box::new(Closed::mixed(&mut engine, *connections)),
@@ -123,14 +123,16 @@ fn check(plan: &Plan) -> Result<(), String> {
     }
 }
 
-fn kinds(plan: &Plan, host: &str) -> Vec<Kind> {
-    let keep = match plan.shape {
-        Shape::Closed { keep_alive, .. } | Shape::Open { keep_alive, .. } => keep_alive,
-        Shape::Burst { .. } => false,
+fn kinds(plan: &Plan, target: &Target) -> Vec<Kind> {
+    let (keep, reset) = match plan.shape {
+        Shape::Closed { keep_alive, reset, .. } => (keep_alive, reset),
+        Shape::Open { keep_alive, .. } => (keep_alive, false),
+        Shape::Burst { .. } => (false, false),
     };
-    let mixed = plan.requests.iter().map(|request| Kind::new(request, host, keep));
-    let beside =
-        plan.beside.iter().map(|beside| Kind::new(&beside.request, host, beside.keep_alive));
+    let host = target.host();
+    let kind = |request, keep| Kind::new(request, target.door, &host, keep);
+    let mixed = plan.requests.iter().map(|request| kind(request, keep).resetting(reset));
+    let beside = plan.beside.iter().map(|beside| kind(&beside.request, beside.keep_alive));
     mixed.chain(beside).collect()
 }
 

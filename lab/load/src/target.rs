@@ -9,9 +9,18 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
 };
 
+use crate::door::Door;
+
 /// The address of the server.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub struct Target {
+    /// What is spoken there.
+    pub door: Door,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
     /// `tcp://HOST:PORT`
     Tcp(SocketAddr),
     /// `unix://PATH`
@@ -19,6 +28,15 @@ pub enum Target {
 }
 
 impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (door, place) = Door::of(text);
+        place.parse().map(|place| Self { door, place })
+    }
+}
+
+impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -42,18 +60,18 @@ impl Target {
     /// first write tells.
     pub fn open(&self) -> Result<(OwnedFd, bool)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let family = match self {
-            Self::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
-            Self::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
-            Self::Unix(_) => AddressFamily::UNIX,
+        let family = match self.place {
+            Place::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+            Place::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+            Place::Unix(_) => AddressFamily::UNIX,
         };
         let fd = socket_with(family, SocketType::STREAM, flags, None)?;
-        let connecting = match self {
-            Self::Tcp(address) => {
+        let connecting = match &self.place {
+            Place::Tcp(address) => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
                 connect(&fd, address)
             }
-            Self::Unix(address) => connect(&fd, address),
+            Place::Unix(address) => connect(&fd, address),
         };
         match connecting {
             Ok(()) => Ok((fd, true)),
@@ -64,9 +82,9 @@ impl Target {
 
     /// What stands in the Host field.
     pub fn host(&self) -> String {
-        match self {
-            Self::Tcp(address) => address.to_string(),
-            Self::Unix(_) => "localhost".into(),
+        match &self.place {
+            Place::Tcp(address) => address.to_string(),
+            Place::Unix(_) => "localhost".into(),
         }
     }
 }

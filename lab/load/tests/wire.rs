@@ -62,7 +62,7 @@ fn a_connection_for_each_request() {
         assert_eq!(asked.headers["connection"], "close");
         hello()
     });
-    let shape = Shape::Closed { connections: 2, keep_alive: false, seconds: 0.2 };
+    let shape = Shape::Closed { connections: 2, keep_alive: false, reset: false, seconds: 0.2 };
     let outcome = run(&plan(&server.to, shape));
     assert_eq!((outcome.connects, outcome.connections), (outcome.classes[0].ok, 2));
     assert_eq!(outcome.connects, server.requests());

@@ -64,6 +64,7 @@ fn case(app: &cli::App, config: &Path) -> Result<Case, String> {
         load: PhaseLoad::Closed {
             connections: app.connections as usize,
             keep_alive: true,
+            reset: false,
             seconds: app.seconds,
         },
         classes: Vec::new(),
@@ -183,7 +184,7 @@ fn paths(running: &Running, paths: &[(String, u32)], server: &str) -> Vec<String
 fn rate(case: &Case, running: &Running, seconds: f64) -> Result<f64, String> {
     let phase = &case.phase[0];
     let PhaseLoad::Closed { connections, .. } = phase.load else { return Ok(f64::INFINITY) };
-    let shape = Shape::Closed { connections, keep_alive: true, seconds };
+    let shape = Shape::Closed { connections, keep_alive: true, reset: false, seconds };
     let plan = Plan { slice_ms: CPU_SAMPLE_MS, ..cell::plan(case, phase, shape, running, 0) };
     let outcome = Generator::start(&plan, &[])?.outcome()?;
     let good: u64 = outcome.classes.iter().map(|class| class.ok_in_time).sum();

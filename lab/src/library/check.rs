@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use oribi_load::door::Door;
 use oribi_load::plan::{Beside, Request};
 use serde_json::Value as Json;
 use toml::{Table, Value};
@@ -57,6 +58,7 @@ pub fn recipe(recipe: &Recipe) -> Wrong {
     fail_if(recipe.command.is_empty(), || "command: must name a program".into())?;
     fail_if(recipe.listens.is_empty(), || "listens: must name tcp, unix or both".into())?;
     recipe.listens.iter().try_for_each(|its| one_of("listens", its, &["tcp", "unix"]))?;
+    recipe.doors.iter().try_for_each(|its| one_of("doors", its, &Door::NAMES))?;
     one_of("stop", &recipe.stop, &["TERM", "QUIT", "INT"])
 }
 
@@ -131,6 +133,10 @@ fn contender(library: &Library, case: &Case, contender: &Contender) -> Wrong {
             format!("listen: {} listens on {} only", recipe.name, recipe.listens.join(", "))
         })?;
     }
+    if let Some(door) = &stack.door {
+        one_of("door", door, &Door::NAMES)?;
+        speaks(recipe, door)?;
+    }
     match stack.front.as_deref() {
         None | Some("none") => fail_if(stack.instances.is_some_and(|its| its > 1), || {
             "instances: more than one need a `front`".into()
@@ -138,6 +144,7 @@ fn contender(library: &Library, case: &Case, contender: &Contender) -> Wrong {
         Some(front) => {
             let front = library.recipe(front).map_err(|wrong| format!("front: {wrong}"))?;
             fail_if(!front.front, || format!("front: {} is no proxy", front.name))?;
+            stack.door.iter().try_for_each(|door| speaks(front, door))?;
         }
     }
     options(library, case, contender)?;
@@ -147,6 +154,12 @@ fn contender(library: &Library, case: &Case, contender: &Contender) -> Wrong {
             format!("app: {} needs a rackup file", recipe.name)
         }),
     }
+}
+
+fn speaks(recipe: &Recipe, door: &String) -> Wrong {
+    fail_if(!recipe.doors.contains(door), || {
+        format!("door: {} speaks {} only", recipe.name, recipe.doors.join(", "))
+    })
 }
 
 /// An option that no template asks for would silently do nothing.

@@ -103,12 +103,12 @@ impl Bench<'_> {
             return Ok(());
         };
         self.progress.tick("warming up");
-        let connections = match &phase.load {
-            PhaseLoad::Closed { connections, .. } => *connections,
-            _ => self.blueprint.workers() as usize,
+        let (connections, reset) = match &phase.load {
+            PhaseLoad::Closed { connections, reset, .. } => (*connections, *reset),
+            _ => (self.blueprint.workers() as usize, false),
         };
         let seconds = self.case.warmup_seconds;
-        let shape = Shape::Closed { connections, keep_alive: true, seconds };
+        let shape = Shape::Closed { connections, keep_alive: !reset, reset, seconds };
         let plan =
             Plan { beside: Vec::new(), ..plan(self.case, phase, shape, running, self.round) };
         Generator::start(&plan, &[])?.outcome().map(drop)

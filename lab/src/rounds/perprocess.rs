@@ -21,9 +21,9 @@ const SECONDS: f64 = 2.0;
 /// counting those costs a little.
 pub fn table(case: &Case, running: &Running, round: usize) -> Result<Vec<ProcessUse>, String> {
     let closed = case.phase.iter().find_map(|phase| match phase.load {
-        PhaseLoad::Closed { connections, keep_alive, seconds } => {
+        PhaseLoad::Closed { connections, keep_alive, reset, seconds } => {
             let seconds = seconds.min(SECONDS);
-            Some((phase, Shape::Closed { connections, keep_alive, seconds }))
+            Some((phase, Shape::Closed { connections, keep_alive, reset, seconds }))
         }
         _ => None,
     });

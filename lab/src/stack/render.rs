@@ -11,7 +11,8 @@ use crate::recipe::Recipe;
 /// is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// `tcp://HOST:PORT` or `unix:///PATH`.
+    /// `tcp://HOST:PORT` or `unix:///PATH`; `fastcgi://HOST:PORT`, `fastcgi+unix:///PATH` and the
+    /// same for SCGI where that is spoken.
     pub listen: String,
     /// `127.0.0.1`.
     pub host: String,
@@ -59,6 +60,8 @@ pub struct Context {
     pub workers: u32,
     /// In each.
     pub threads: u32,
+    /// What the server speaks: `http`, `fastcgi`, `scgi`.
+    pub door: String,
     /// The lab's folder.
     pub lab: String,
     /// Run by root?

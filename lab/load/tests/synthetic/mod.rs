@@ -272,7 +272,7 @@ pub fn plan(to: &str, shape: Shape) -> Plan {
 
 /// Kept connections.
 pub fn closed(connections: usize, seconds: f64) -> Shape {
-    Shape::Closed { connections, keep_alive: true, seconds }
+    Shape::Closed { connections, keep_alive: true, reset: false, seconds }
 }
 
 /// One step of equal intervals.
