@@ -33,6 +33,26 @@ pub enum Fault {
     Nul,
     /// CONNECT: this is no proxy.
     Connect,
+    /// The path is not under the prefix that the app has.
+    NotHere,
+    /// A FastCGI record of another version than 1.
+    BadVersion,
+    /// A FastCGI record whose content is not what its type says.
+    BadRecord,
+    /// FastCGI names and values that are longer than what holds them.
+    BadPairs,
+    /// Not an SCGI request.
+    BadScgi,
+    /// A block of variables that is longer than the limit.
+    HeadTooLong,
+    /// No REQUEST_METHOD.
+    NoMethod,
+    /// A REQUEST_METHOD that is no token.
+    BadMethod,
+    /// A path without a slash at its beginning.
+    BadPath,
+    /// A control character where HTTP has none.
+    Control,
 }
 
 impl Fault {
@@ -41,6 +61,9 @@ impl Fault {
         match self {
             // RFC 9110, section 15.6.2: a method that no resource here supports.
             Fault::Connect => 501,
+            Fault::NotHere => 404,
+            // RFC 6585, section 5.
+            Fault::HeadTooLong => 431,
             _ => 400,
         }
     }
@@ -65,6 +88,18 @@ impl Fault {
             Fault::Fragment => "The request target has a fragment: leave out # and what follows.\n",
             Fault::Nul => "The path contains NUL.\n",
             Fault::Connect => "CONNECT is not supported: this is no proxy.\n",
+            Fault::NotHere => "There is nothing here: the app lies under its prefix.\n",
+            Fault::BadVersion => "This is not FastCGI: a record's version is not 1.\n",
+            Fault::BadRecord => "The content of a FastCGI record is not of its type.\n",
+            Fault::BadPairs => "The FastCGI variables are cut: a length says more than there is.\n",
+            Fault::BadScgi => {
+                "This is not SCGI: send a netstring of variables, CONTENT_LENGTH first and SCGI=1.\n"
+            }
+            Fault::HeadTooLong => "The variables of the request are too long.\n",
+            Fault::NoMethod => "The REQUEST_METHOD is missing.\n",
+            Fault::BadMethod => "The REQUEST_METHOD is not a token.\n",
+            Fault::BadPath => "SCRIPT_NAME, PATH_INFO or the path does not begin with a slash.\n",
+            Fault::Control => "A variable has a control character in it.\n",
         }
     }
 }

@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cgi;
+pub mod fastcgi;
 pub mod fault;
 pub mod forwarded;
 pub mod host;
@@ -10,5 +12,6 @@ pub mod http;
 pub mod path;
 pub mod proxy;
 pub mod scan;
+pub mod scgi;
 
 pub use fault::Fault;

@@ -46,19 +46,100 @@ fn is_clean(path: &[u8]) -> bool {
 
 /// Appends a segment decoded.
 fn decode(segment: &[u8], decoded: &mut Vec<u8>) -> Option<()> {
-    let mut bytes = segment.iter();
-    let digit = |c: &u8| (*c as char).to_digit(16);
-    while let Some(byte) = bytes.next() {
-        let byte = match byte {
-            b'%' => (digit(bytes.next()?)? * 16 + digit(bytes.next()?)?) as u8,
-            byte => *byte,
-        };
+    for letter in Letters(segment) {
+        let (byte, _) = letter?;
         if matches!(byte, 0 | b'/') {
             return None;
         }
         decoded.push(byte);
     }
     Some(())
+}
+
+/// Splits a path as it was sent into a prefix and what follows, on a path boundary: `/app` is the
+/// prefix of `/app`, `/app/` and `/app/x`, not of `/apple`. The prefix is plain text that does not
+/// end with a slash; it may have been sent percent-encoded, and stays as it was sent. None: the path
+/// lies elsewhere.
+pub fn split<'a>(path: &'a str, prefix: &str) -> Option<(&'a str, &'a str)> {
+    path.split_at_checked(boundary(path.as_bytes(), prefix.as_bytes())?)
+}
+
+/// Where in a path as it was sent a prefix ends, if that is a boundary.
+pub fn boundary(path: &[u8], prefix: &[u8]) -> Option<usize> {
+    let end = if path.starts_with(prefix) { prefix.len() } else { spelt(path, prefix)? };
+    matches!(path.get(end), None | Some(b'/')).then_some(end)
+}
+
+/// The same of a decoded path.
+pub(crate) fn boundary_of_plain(path: &[u8], prefix: &[u8]) -> Option<usize> {
+    let rest = path.strip_prefix(prefix)?;
+    matches!(rest.first(), None | Some(b'/')).then_some(prefix.len())
+}
+
+/// How much of an encoded path spells a plain text. An encoded slash is no slash.
+fn spelt(path: &[u8], text: &[u8]) -> Option<usize> {
+    let mut letters = Letters(path);
+    for wanted in text {
+        let (letter, encoded) = letters.next()??;
+        if letter != *wanted || encoded && letter == b'/' {
+            return None;
+        }
+    }
+    Some(path.len() - letters.0.len())
+}
+
+/// Reads an encoded path byte by byte: each decoded, and whether it was encoded. None for an
+/// encoding that is none; there is nothing behind it.
+pub(crate) struct Letters<'a>(pub &'a [u8]);
+
+impl Iterator for Letters<'_> {
+    type Item = Option<(u8, bool)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let digit = |c: u8| (c as char).to_digit(16);
+        let (&first, rest) = self.0.split_first()?;
+        let (letter, rest) = match (first, rest) {
+            (b'%', &[high, low, ref rest @ ..]) => match (digit(high), digit(low)) {
+                (Some(high), Some(low)) => (Some(((high * 16 + low) as u8, true)), rest),
+                _ => (None, &[][..]),
+            },
+            (b'%', _) => (None, &[][..]),
+            (plain, rest) => (Some((plain, false)), rest),
+        };
+        self.0 = rest;
+        Some(letter)
+    }
+}
+
+/// Bytes that a path may have as they are (RFC 3986, section 3.3).
+const PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut c = 0;
+    while c < 128 {
+        table[c] = matches!(c as u8, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_'
+            | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
+            | b':' | b'@' | b'/');
+        c += 1;
+    }
+    table
+};
+
+/// A decoded path encoded again.
+pub fn encode(path: &[u8]) -> Cow<'_, [u8]> {
+    if path.iter().all(|c| PLAIN[usize::from(*c)]) {
+        return Cow::Borrowed(path);
+    }
+    let mut encoded = Vec::with_capacity(path.len() + 16);
+    for c in path {
+        match PLAIN[usize::from(*c)] {
+            true => encoded.push(*c),
+            false => {
+                let digit = |n: u8| b"0123456789ABCDEF"[usize::from(n)];
+                encoded.extend_from_slice(&[b'%', digit(c >> 4), digit(c & 15)]);
+            }
+        }
+    }
+    Cow::Owned(encoded)
 }
 
 #[cfg(test)]

@@ -134,6 +134,48 @@ pub fn known_header(name: &str) -> Option<u8> {
     })
 }
 
+/// Where a variable's name, of two bytes at least, lies in `VARIABLES`. Found by trial: no two of
+/// the keys share a place.
+const fn place(name: &[u8]) -> usize {
+    let length = name.len();
+    (57 * length + 162 * name[length - 2] as usize + 106 * name[length / 2] as usize) % 256
+}
+
+/// Each key's number at its place, and `NAMED` elsewhere.
+static VARIABLES: [u8; 256] = {
+    let mut table = [key::NAMED; 256];
+    let mut number = 0;
+    while number < KEYS.len() {
+        let place = place(KEYS[number].as_bytes());
+        // No web server may say what is Rack's own.
+        if number != key::URL_SCHEME as usize {
+            assert!(table[place] == key::NAMED, "two keys share a place: find other factors");
+            table[place] = number as u8;
+        }
+        number += 1;
+    }
+    table
+};
+
+/// The number of a variable that a web server sends (its env name), if it has one.
+pub fn known_variable(name: &[u8]) -> Option<u8> {
+    if name.len() < 2 {
+        return None;
+    }
+    let number = VARIABLES[place(name)];
+    (KEYS.get(usize::from(number))?.as_bytes() == name).then_some(number)
+}
+
+/// Appends a pair for a variable: by number, or by its name. One whose name is too long to travel is
+/// left out.
+pub fn push_variable(record: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    match known_variable(name) {
+        Some(key) => push(record, key, value),
+        None if name.len() <= NAME_MAX => push_named(record, name, value),
+        None => {}
+    }
+}
+
 /// Appends a pair under a numbered key.
 pub fn push(record: &mut Vec<u8>, key: u8, value: &[u8]) {
     record.push(key);
@@ -199,5 +241,43 @@ impl<'a> Iterator for Pairs<'a> {
         };
         let length = u32::from_le_bytes(self.cut(4)?.try_into().ok()?);
         Some((key, self.cut(length as usize)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_known_by_its_name() {
+        for (number, name) in KEYS.iter().enumerate() {
+            let known = (number != usize::from(key::URL_SCHEME)).then_some(number as u8);
+            assert_eq!(known_variable(name.as_bytes()), known, "{name}");
+        }
+        for name in ["", "H", "HTTP_", "http_host", "HTTP_HOS", "HTTP_HOST ", "SCRIPT_FILENAME"] {
+            assert_eq!(known_variable(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_and_variables_have_the_same_numbers() {
+        for name in KEYS {
+            let header = name.strip_prefix("HTTP_").unwrap_or(name);
+            let header = header.to_ascii_lowercase().replace('_', "-");
+            if let Some(number) = known_header(&header) {
+                assert_eq!(known_variable(name.as_bytes()), Some(number), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn variables_travel_by_number_or_name() {
+        let mut record = Vec::new();
+        push_variable(&mut record, b"HTTP_USER_AGENT", b"curl");
+        push_variable(&mut record, b"DOCUMENT_ROOT", b"/srv");
+        push_variable(&mut record, &[b'A'; NAME_MAX + 1], b"");
+        let pairs: Vec<_> = Pairs(&record).collect();
+        let named = Key::Named(b"DOCUMENT_ROOT");
+        assert_eq!(pairs, [(Key::Known(15), &b"curl"[..]), (named, &b"/srv"[..])]);
     }
 }
