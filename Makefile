@@ -23,19 +23,38 @@ export RUBY
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help serve build build-only test stress soak lab lab-setup lab-build lab-test bench lint fmt clippy \
-  unit loom blackbox examples fuzz docs docs-options clean test-trixie test-sid
+  unit loom blackbox examples fuzz docs docs-options clean test-trixie test-sid \
+  stack stack-stop stack-pids stack-ab stack-proof
 
 help: ## this list
 	@echo "Oribi, a Ruby application server. What there is to make:"
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
-	  awk -F'|' '{ printf "  %-15s %s\n", $$1, $$2 }'
+	  awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  make serve APP=path/to/config.ru ARGS='-w 4 -p 3000' serves yours."
 
 serve: build ## install what is missing, build, serve examples/magtag (or APP=...) on 127.0.0.1:9292
 	@echo "== serving $(APP)"
 	@exec $(RUBY) exe/oribi $(ARGS) $(APP)
+
+# Words such as WEB=nginx go on to the script as they are.
+STACK = @$(RUBY) examples/stack/stack $(1) $(foreach word,$(2),$(if $($(word)),$(word)='$($(word))'))
+
+stack: ## MagTag behind a web server (WEB=lighttpd DOOR=scgi N=4 MODE=workers SOCKET=unix)
+	$(call STACK,start,WEB DOOR N MODE SOCKET)
+
+stack-stop: ## end it, or only Oribi (WHAT=vms) or the web server (WHAT=httpd)
+	$(call STACK,stop,WHAT)
+
+stack-pids: ## show its processes
+	$(call STACK,pids)
+
+stack-ab: ## load it with ab (COUNT=5000 FILE=log/ab.out)
+	$(call STACK,ab,COUNT FILE)
+
+stack-proof: ## 1,000 clients at once through every such stack, and the table of it (minutes)
+	$(call STACK,proof,WEB DOOR N MODE SOCKET)
 
 build: ## install what is missing and build the server and its Ruby extension
 	@tools/setup build
