@@ -39,6 +39,12 @@ module Oribi
         $stderr.write(line_of(number, env) << message.b)
       end
 
+      # The same for the log of a web server, which knows the request: one line, and where it is.
+      def beside_reply(env, error)
+        said = error.is_a?(BadReply) ? error.message.tr("\n", " ") : Report.line(error)
+        "oribi: ".b << named(env).values_at("method", "path").join(" ") << ": " << said.b << "\n"
+      end
+
       # A request that has run for long, and where its thread is: the app's part of the backtrace.
       def slow(number, env, seconds, backtrace)
         message = format("has run for %.1f s (request_timeout_soft)", seconds)

@@ -31,6 +31,7 @@ module Oribi
       special.transform_keys! { |name| name.to_s.downcase }
       callable = special["rack.hijack"]
       protocol = special["rack.protocol"]
+      keep_connection(status, callable, protocol, body) if seat.gateway?
       return hand_over(seat, status, headers, callable) if callable
       return upgrade(seat, headers, protocol, body) if protocol && body.respond_to?(:call)
       return hand_over(seat, status, headers, body) if status == 101 && body.respond_to?(:call)
@@ -73,6 +74,20 @@ module Oribi
         end
 
         raise BadReply, "the app's status is a #{status.class}, not a number"
+      end
+
+      # Raises where the app wants the client's connection: a web server or a shim has it.
+      def keep_connection(status, callable, protocol, body)
+        wanted = if callable then "a header rack.hijack"
+                 elsif !body.respond_to?(:call) then return
+                 elsif protocol then "a header rack.protocol"
+                 elsif status == 101 then "status 101"
+                 end
+        return unless wanted
+
+        raise BadReply, "the app's reply has #{wanted}, but the request came through a gateway, " \
+                        "which keeps its client's connection: look at rack.hijack? in the env " \
+                        "before, or let these requests come over HTTP"
       end
 
       # Head and connection at once, and the worker's part is done; then the app's callable gets it.

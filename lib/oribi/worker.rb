@@ -9,6 +9,7 @@ require "oribi/native"
 require "oribi/callables"
 require "oribi/collector"
 require "oribi/hooks"
+require "oribi/rack_errors"
 require "oribi/reply"
 require "oribi/timeout"
 require "oribi/warm_up"
@@ -96,8 +97,12 @@ module Oribi
     # A seat's own part of the env: what it holds belongs to the request that the seat serves. The
     # two lists are made once, since hardly any request uses them, and emptied when one has.
     def take_place(seat, finished, after)
-      own = { "rack.hijack" => Hijack.new(seat), "rack.response_finished" => finished,
-              "rack.after_reply" => after, "oribi.timeout" => @alarm.timeout_of(seat) }
+      own = { "rack.response_finished" => finished, "rack.after_reply" => after,
+              "oribi.timeout" => @alarm.timeout_of(seat) }
+      # What a client gets through a gateway, that one decides: no connection and no hints to give.
+      seat.gateway_template = @template.merge(own, "rack.hijack?" => false,
+                                                   "rack.errors" => RackErrors.new(seat))
+      own["rack.hijack"] = Hijack.new(seat)
       own["rack.early_hints"] = EarlyHints.new(seat) if @early_hints
       seat.template = @template.merge(own)
     end
@@ -138,12 +143,15 @@ module Oribi
       end
     ensure
       body.close if body.respond_to?(:close)
+      seat.conclude unless body.instance_of?(Array)
     end
 
     # The worker lives on, except when the app asked the process to end: it then leaves once its
     # other threads have answered what they have.
     def failed(seat, env, error)
       @ending ||= error if error.is_a?(SystemExit) || error.is_a?(SignalException)
+      # One line for the web server's log, where it has one; ours gets all of it.
+      seat.errors(Report.beside_reply(env, error), true) if seat.gateway?
       if seat.reply_started?
         seat.cut
       else

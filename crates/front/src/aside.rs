@@ -140,6 +140,32 @@ pub fn head(payload: &[u8]) -> Result<(u16, Vec<u8>), Malformed> {
     Ok((status.as_u16(), bytes))
 }
 
+/// What comes before a reply or instead of it.
+#[derive(Default)]
+pub struct Before {
+    /// Interim responses that have not gone out.
+    pub interim: Vec<u8>,
+    /// The head in front of a hijacked connection.
+    pub head: Option<(u16, Vec<u8>)>,
+    /// The connection goes to the app.
+    pub app: Option<OwnedFd>,
+}
+
+/// Whether the connection goes to the app.
+pub fn goes_to_app(before: &Option<Box<Before>>) -> bool {
+    before.as_ref().is_some_and(|before| before.app.is_some())
+}
+
+impl Before {
+    /// Adds a head that has come before the reply.
+    pub fn add(&mut self, (status, bytes): (u16, Vec<u8>)) {
+        match status {
+            101 | 200.. => self.head = Some((status, bytes)),
+            _ => self.interim.extend(bytes),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

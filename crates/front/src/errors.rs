@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 const ENOUGH: usize = 64 * 1024;
 /// Bytes that may wait; what comes on top of them is dropped. More than `ENOUGH` and one look at a
 /// reply's window, so that who takes what there is gets everything.
-const MOST: usize = 256 * 1024;
+pub const MOST: usize = 256 * 1024;
 
 /// What one request has written to `rack.errors` and its door has not taken yet.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 //! of them and not sent yet.
 
 use crate::admit::Ticket;
-use crate::aside::{self, Hijack};
+use crate::aside::{self, Before, Hijack, goes_to_app};
 use crate::buffers;
-use crate::errors::Outlet;
+use crate::errors::{self, Outlet};
 use crate::file::FilePart;
 use crate::pump::Pumped;
 use crate::refuse::log;
@@ -127,7 +127,8 @@ impl Stream {
             // A worker may have written anything here; more than a window is never read.
             let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
             let rest = if state == State::Done && read == 0 && there >= view::LEAST {
-                view::allowed(there).then_some(there)
+                let room = self.errors.is_none() || there as usize <= errors::MOST;
+                (room && view::allowed(there)).then_some(there)
             } else {
                 None
             };
@@ -153,6 +154,7 @@ impl Stream {
         if let Some(written) = rest
             && self.headed
             && self.before.is_none()
+            && (self.errors.is_none() || self.reaches_end)
             && let Some(ticket) = self.ticket.take()
         {
             self.view_rest(ticket, buffers::SMALL as usize, written as usize)?;
@@ -184,6 +186,10 @@ impl Stream {
         while let Some(event) = self.decoder.next(&mut input)? {
             match event {
                 Event::End if self.file.is_some() || goes_to_app(&self.before) => {}
+                // A file's app may have something to say when it is closed.
+                Event::Errors(part) if !self.ended || self.file.is_some() => {
+                    self.errors.iter().for_each(|outlet| outlet.push(part))
+                }
                 _ if self.ended => return Err(Malformed),
                 Event::Head(head) => {
                     self.headed = true;
@@ -194,14 +200,13 @@ impl Stream {
                     self.reaches_end = part.as_ptr_range().end == end;
                     self.ready.push_back(keep(part));
                 }
-                Event::Errors(part) => self.errors.iter().for_each(|outlet| outlet.push(part)),
                 Event::End => self.ended = true,
                 Event::File { offset, length } if self.length == 0 => {
                     let file: File = (look.passed)(Kind::File).ok_or(Malformed)?.into();
                     (self.length, self.ended) = (length, true);
                     self.file = Some(FilePart::new(file, offset, length));
                 }
-                Event::File { .. } => return Err(Malformed),
+                Event::File { .. } | Event::Errors(_) => return Err(Malformed),
                 Event::Interim(payload) => {
                     self.before.get_or_insert_default().add(aside::head(payload)?);
                 }
@@ -322,30 +327,6 @@ impl Stream {
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-        }
-    }
-}
-
-/// What comes before a reply or instead of it.
-#[derive(Default)]
-pub(crate) struct Before {
-    /// Interim responses that have not gone out.
-    pub(crate) interim: Vec<u8>,
-    /// The head in front of a hijacked connection.
-    pub(crate) head: Option<(u16, Vec<u8>)>,
-    /// The connection goes to the app.
-    pub(crate) app: Option<OwnedFd>,
-}
-
-fn goes_to_app(before: &Option<Box<Before>>) -> bool {
-    before.as_ref().is_some_and(|before| before.app.is_some())
-}
-
-impl Before {
-    fn add(&mut self, (status, bytes): (u16, Vec<u8>)) {
-        match status {
-            101 | 200.. => self.head = Some((status, bytes)),
-            _ => self.interim.extend(bytes),
         }
     }
 }

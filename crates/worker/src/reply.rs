@@ -15,6 +15,11 @@ impl Seat {
         self.claim.map_or(&[], |claim| self.segment.record(claim.slot))
     }
 
+    /// Which door the request came through: a number of `wire::slot::door`.
+    pub fn door(&self) -> u32 {
+        self.held().map_or(0, |(_, slot)| slot.door.load(Relaxed))
+    }
+
     /// The request body's length in bytes.
     pub fn body_len(&self) -> usize {
         self.held().map_or(0, |(_, slot)| slot.body_len.load(Relaxed) as usize)
@@ -57,11 +62,15 @@ impl Seat {
         self.held().is_none_or(|(_, slot)| slot.written.load(Relaxed) != self.interim)
     }
 
-    /// Starts a reply head in the seat's own memory, forgetting what was written of this reply
-    /// but not published.
+    /// Starts a reply head in the seat's own memory.
     pub fn start_head(&mut self, status: u16) {
-        self.written = self.published;
+        self.forget();
         frame::start_head(&mut self.head, status);
+    }
+
+    /// Forgets what was written of the final reply. The front has seen none of it.
+    pub fn forget(&mut self) {
+        self.written = self.interim;
     }
 
     /// Adds a header; false when it is too long.
@@ -117,7 +126,21 @@ impl Seat {
     /// Shows the front an interim response; the final one has not begun.
     pub fn publish_interim(&mut self) {
         self.publish();
-        self.interim = self.published;
+        self.interim = self.written;
+    }
+
+    /// Lets the front see what was written so far whenever it looks, or when this process has died,
+    /// but does not wake it.
+    pub fn show(&mut self) {
+        if let Some((_, slot)) = self.held() {
+            slot.written.store(self.written, Release);
+        }
+    }
+
+    /// The same; the final reply has not begun.
+    pub fn show_interim(&mut self) {
+        self.show();
+        self.interim = self.written;
     }
 
     /// Sleeps until the window has room or the request is cancelled. Without the interpreter

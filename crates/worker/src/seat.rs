@@ -49,7 +49,8 @@ pub struct Seat {
     /// Bytes of the present reply written, and published, so far.
     pub(crate) written: u32,
     pub(crate) published: u32,
-    /// Bytes of it that belong to interim responses.
+    /// Bytes of it that come before the final reply: interim responses, and what the app wrote to
+    /// its errors.
     pub(crate) interim: u32,
     pub(crate) head: Vec<u8>,
     pub(crate) timeouts: Timeouts,

@@ -6,6 +6,7 @@ use rb_sys::*;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::request::{KEYS, Key, Pairs, key};
+use wire::slot::door;
 
 /// The interned keys of `wire::request::KEYS`.
 static KEY_STRINGS: [AtomicU64; KEYS.len()] = [const { AtomicU64::new(0) }; KEYS.len()];
@@ -33,14 +34,16 @@ pub fn remember_keys() {
 
 /// Makes the env of the request the seat holds.
 pub fn build(this: &mut RubySeat) {
+    this.gateway = this.seat.door() != door::HTTP;
+    let template = if this.gateway { this.gateway_template } else { this.template };
     // SAFETY: the template is a Hash, kept alive by the seat.
-    let env = unsafe { rb_hash_dup(this.template) };
+    let env = unsafe { rb_hash_dup(template) };
     this.env = env;
     this.bodiless = false;
     for (key, value) in Pairs(this.seat.record()) {
         match key {
             Key::Known(key::REQUEST_METHOD) => this.bodiless = value == b"HEAD",
-            Key::Known(key::HTTP_UPGRADE) if head::rack_is(3, 1) => {
+            Key::Known(key::HTTP_UPGRADE) if head::rack_is(3, 1) && !this.gateway => {
                 ruby::store(env, RACK_PROTOCOL.load(Relaxed), protocols(value));
             }
             _ => {}

@@ -7,6 +7,7 @@
 //! unwind through owns anything.
 
 mod env;
+mod errors;
 mod gvl;
 mod head;
 mod process;
@@ -25,5 +26,6 @@ pub extern "C" fn Init_native() {
     env::remember_keys();
     let seat = seat::define(native);
     reply::define(seat);
+    errors::define(seat);
     timeout::define(seat);
 }

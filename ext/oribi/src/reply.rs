@@ -15,6 +15,7 @@ pub fn define(class: VALUE) {
     ruby::define_method(class, c"reply_parts", Method::M3(reply_parts));
     ruby::define_method(class, c"write", Method::M1(write));
     ruby::define_method(class, c"finish", Method::M0(finish));
+    ruby::define_method(class, c"conclude", Method::M0(conclude));
     ruby::define_method(class, c"cut", Method::M0(cut));
     ruby::define_method(class, c"reply_started?", Method::M0(reply_started));
     ruby::define_method(class, c"interim", Method::M2(interim));
@@ -77,7 +78,11 @@ fn reply_with(
     write_head(this, frame::HEAD);
     // A HEAD's Array goes on its way, so that the front can say its length.
     if bodiless || (this.bodiless && !plain) {
-        end(this);
+        if plain {
+            end(this)
+        } else {
+            end_of_body(this)
+        }
         return ruby::boolean(true);
     }
     if !plain {
@@ -112,7 +117,7 @@ unsafe extern "C" fn reply_file(
     let payload = frame::file(offset, length);
     write_all(this, &frame::header(frame::FILE, payload.len()));
     write_all(this, &payload);
-    end(this);
+    end_of_body(this);
     ruby::boolean(true)
 }
 
@@ -129,15 +134,29 @@ unsafe extern "C" fn write(object: VALUE, part: VALUE) -> VALUE {
     ruby::boolean(!this.seat.cancelled())
 }
 
-/// `finish`: the reply is whole.
+/// `finish`: the body is whole, and with it the reply, unless `conclude` is waited for.
 unsafe extern "C" fn finish(object: VALUE) -> VALUE {
-    end(seat::of(object));
+    end_of_body(seat::of(object));
     ruby::nil()
 }
 
-/// `cut`: the reply ends here and is not whole; the front cuts the connection.
+/// `conclude`: the body was closed, so that the reply of a request with errors of its own may end.
+unsafe extern "C" fn conclude(object: VALUE) -> VALUE {
+    let this = seat::of(object);
+    if this.stage == Stage::Whole {
+        end(this);
+    }
+    ruby::nil()
+}
+
+/// `cut`: the reply ends here, whole or not; if not, the front cuts the connection.
 unsafe extern "C" fn cut(object: VALUE) -> VALUE {
-    seat::of(object).seat.finish();
+    let this = seat::of(object);
+    if this.stage == Stage::Whole {
+        end(this)
+    } else {
+        this.seat.finish()
+    }
     ruby::nil()
 }
 
@@ -150,7 +169,7 @@ unsafe extern "C" fn reply_started(object: VALUE) -> VALUE {
 /// it may wait; false when the time for it is over.
 unsafe extern "C" fn interim(object: VALUE, status: VALUE, headers: VALUE) -> VALUE {
     let this = seat::of(object);
-    if this.stage != Stage::Open {
+    if this.stage != Stage::Open || this.gateway {
         return ruby::boolean(false);
     }
     head::make(&mut this.seat, Kind::Interim, ruby::integer(status), headers);
@@ -160,7 +179,7 @@ unsafe extern "C" fn interim(object: VALUE, status: VALUE, headers: VALUE) -> VA
 }
 
 /// `hijack(fd)`: the connection goes to the app, whose end of the pair the front does not get.
-/// Raises IOError when there is no request or its response has begun.
+/// Raises IOError when there is no request, its response has begun, or it came through a gateway.
 unsafe extern "C" fn hijack(object: VALUE, fd: VALUE) -> VALUE {
     let this = seat::of(object);
     give_away(this, fd);
@@ -171,8 +190,8 @@ unsafe extern "C" fn hijack(object: VALUE, fd: VALUE) -> VALUE {
 /// `hijack_with(fd, status, headers)`: the same behind a head; the reply is complete with it.
 unsafe extern "C" fn hijack_with(object: VALUE, fd: VALUE, status: VALUE, headers: VALUE) -> VALUE {
     let this = seat::of(object);
-    if this.stage != Stage::Open {
-        too_late();
+    if this.stage != Stage::Open || this.gateway {
+        too_late(this);
     }
     head::make(&mut this.seat, Kind::Raw, ruby::integer(status), headers);
     seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
@@ -192,8 +211,8 @@ unsafe extern "C" fn hijacked(object: VALUE) -> VALUE {
 fn give_away(this: &mut RubySeat, fd: VALUE) {
     let header = frame::header(frame::HIJACK, 0);
     let possible = this.stage == Stage::Open && this.seat.has_room(header.len());
-    if !possible {
-        too_late();
+    if !possible || this.gateway {
+        too_late(this);
     }
     seat::pass_fd(this, wire::exchange::Kind::Hijack, fd);
     this.seat.write(&header);
@@ -202,9 +221,24 @@ fn give_away(this: &mut RubySeat, fd: VALUE) {
     this.seat.limit(worker::Timeouts::default());
 }
 
-fn too_late() -> ! {
+fn too_late(this: &RubySeat) -> ! {
+    let why = match this.gateway {
+        true => "the request came through a gateway, which keeps its client's connection",
+        false => "too late to hijack: the response has begun",
+    };
     // SAFETY: a static of Ruby's.
-    ruby::raise(unsafe { rb_eIOError }, "too late to hijack: the response has begun")
+    ruby::raise(unsafe { rb_eIOError }, why)
+}
+
+/// The reply ends here, or when it is concluded: nothing can follow the end, and the app may have
+/// something for its errors when the body is closed.
+fn end_of_body(this: &mut RubySeat) {
+    if this.has_errors {
+        this.stage = Stage::Whole;
+        this.seat.show();
+    } else {
+        end(this);
+    }
 }
 
 fn end(this: &mut RubySeat) {
@@ -213,17 +247,29 @@ fn end(this: &mut RubySeat) {
 }
 
 fn write_part(this: &mut RubySeat, part: VALUE) {
-    let Some(bytes) = ruby::bytes(part) else {
+    if ruby::bytes(part).is_none() {
+        // The front has seen nothing: something else may be answered.
+        if !this.seat.reply_started() {
+            this.seat.forget();
+            this.stage = Stage::Open;
+        }
         bad!("a part of the app's body is of class {}, not String", ruby::kind(part));
-    };
+    }
+    write_string(this, frame::BODY, part);
+}
+
+/// A String as frames of this kind.
+pub fn write_string(this: &mut RubySeat, kind: u8, part: VALUE) {
+    let bytes = ruby::bytes(part).unwrap_or_default();
     let mut offset = 0;
     while offset < bytes.len() {
         let length = (bytes.len() - offset).min(frame::PAYLOAD_MAX);
-        write_all(this, &frame::header(frame::BODY, length));
+        write_all(this, &frame::header(kind, length));
         let mut left = length;
         while left > 0 {
             // Read anew each time: while this thread waits for room another may change the string.
             let Some(rest) = ruby::bytes(part).and_then(|b| b.get(offset..offset + left)) else {
+                this.within_frame = true;
                 // SAFETY: a static of Ruby's.
                 ruby::raise(
                     unsafe { rb_eRuntimeError },
@@ -271,6 +317,9 @@ fn make_room(this: &mut RubySeat) -> bool {
         return false;
     }
     this.seat.publish();
+    // An exception may end the wait, and what was begun is then never completed.
+    this.within_frame = true;
     gvl::without(&this.seat, Seat::wait_for_room, Seat::stop_waiting_for_room);
+    this.within_frame = false;
     true
 }

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::exchange::Kind;
+use wire::slot::door;
 use worker::{Crew, Next, Seat, Urgency};
 
 /// What a Ruby Seat points to. It lives as long as the process: its thread may sleep in it.
@@ -16,12 +17,20 @@ pub struct RubySeat {
     pub seat: Seat,
     /// The env Hash that every request's env starts as a copy of.
     pub template: VALUE,
+    /// The same for requests that come through a gateway, which can do less.
+    pub gateway_template: VALUE,
     /// The Ruby object has the file that the last request's body lay in.
     pub has_file: bool,
     /// The env of the request being served, or of the last one.
     pub env: VALUE,
     /// Replies to the request have no body: it is a HEAD.
     pub bodiless: bool,
+    /// The request came through a gateway, so the client's connection is not ours to give.
+    pub gateway: bool,
+    /// Its errors go beside its reply.
+    pub has_errors: bool,
+    /// A frame has begun and may not be whole: nothing else can be written now.
+    pub within_frame: bool,
     /// How far its reply has come.
     pub stage: Stage,
 }
@@ -33,6 +42,8 @@ pub enum Stage {
     Open,
     /// The head was written.
     Replying,
+    /// All but the end was written, for which `conclude` is waited: there may be errors before it.
+    Whole,
     /// The connection is the app's.
     Hijacked,
 }
@@ -64,6 +75,8 @@ pub fn define(native: VALUE) -> VALUE {
     ruby::keep(class);
     ruby::define_function(native, c"seats", Method::M3(seats));
     ruby::define_method(class, c"template=", Method::M1(set_template));
+    ruby::define_method(class, c"gateway_template=", Method::M1(set_gateway_template));
+    ruby::define_method(class, c"gateway?", Method::M0(gateway));
     ruby::define_method(class, c"env", Method::M0(env_of));
     ruby::define_method(class, c"take", Method::M0(take));
     ruby::define_method(class, c"retire", Method::M0(retire));
@@ -116,11 +129,20 @@ unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation
         let class = rb_const_get(native, rb_intern(c"Seat".as_ptr()));
         for index in first..first + count {
             let seat = Seat::new(segment, fronts, crew.clone(), index, generation);
-            let (template, env) = (rb_hash_new(), ruby::nil());
-            let (stage, has_file, bodiless) = (Stage::Open, false, false);
-            let data = RubySeat { seat, template, env, bodiless, stage, has_file };
-            let data = Box::into_raw(Box::new(data));
+            let data = Box::into_raw(Box::new(RubySeat {
+                seat,
+                template: rb_hash_new(),
+                gateway_template: rb_hash_new(),
+                has_file: false,
+                env: ruby::nil(),
+                bodiless: false,
+                gateway: false,
+                has_errors: false,
+                within_frame: false,
+                stage: Stage::Open,
+            }));
             rb_gc_register_address(&raw mut (*data).template);
+            rb_gc_register_address(&raw mut (*data).gateway_template);
             rb_gc_register_address(&raw mut (*data).env);
             let data = data.cast::<c_void>();
             rb_ary_push(list, rb_data_typed_object_wrap(class, data, &raw const TYPE.0));
@@ -135,6 +157,19 @@ unsafe extern "C" fn set_template(object: VALUE, template: VALUE) -> VALUE {
     unsafe { rb_check_type(template, RUBY_T_HASH as i32) };
     of(object).template = template;
     template
+}
+
+/// `gateway_template = hash`: the same for requests that come through a gateway.
+unsafe extern "C" fn set_gateway_template(object: VALUE, template: VALUE) -> VALUE {
+    // SAFETY: raises for what is no Hash.
+    unsafe { rb_check_type(template, RUBY_T_HASH as i32) };
+    of(object).gateway_template = template;
+    template
+}
+
+/// `gateway?`: whether the request being served came through one.
+unsafe extern "C" fn gateway(object: VALUE) -> VALUE {
+    ruby::boolean(of(object).gateway)
 }
 
 /// `env`: of the request being served, or of the last one.
@@ -153,10 +188,13 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
             Next::Request => {
                 env::build(this);
                 this.stage = Stage::Open;
+                (this.has_errors, this.within_frame) = (false, false);
                 if !env::fetch_file(object) {
                     of(object).seat.decline();
                 } else if of(object).seat.begin() {
-                    return of(object).env;
+                    let this = of(object);
+                    this.has_errors = this.seat.door() == door::GATEWAY_WITH_ERRORS;
+                    return this.env;
                 }
             }
         }
