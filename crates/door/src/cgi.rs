@@ -138,6 +138,18 @@ impl<'a> Variables<'a> {
         self.others.iter().map(|(name, value)| (*name, &**value))
     }
 
+    /// Whether there are more headers than this.
+    pub fn has_more_headers_than(&self, count: usize) -> bool {
+        let are_headers = self.others.iter().filter(|(name, _)| name.starts_with(b"HTTP_"));
+        self.others.len() > count && are_headers.count() > count
+    }
+
+    /// CONTENT_LENGTH in bytes, if it is there and not empty.
+    pub fn length(&self) -> Result<Option<u64>, Fault> {
+        let said = self.said(Meta::Length);
+        said.map(|digits| read_length(digits).ok_or(Fault::BadLength)).transpose()
+    }
+
     fn meta(&self, meta: Meta) -> Option<&'a [u8]> {
         self.metas[meta as usize]
     }
@@ -155,9 +167,7 @@ impl<'a> Variables<'a> {
         if method == "CONNECT" {
             return Err(Fault::Connect);
         }
-        let length = self.said(Meta::Length);
-        let length =
-            length.map(|digits| read_length(digits).ok_or(Fault::BadLength)).transpose()?;
+        let length = self.length()?;
         let place = self.place(method, prefix)?;
         let client = self.said(Meta::RemoteAddr).and_then(address);
         Ok(Request {

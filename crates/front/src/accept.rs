@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use wire::settings::Address;
 
 /// Pause after an accept that failed for want of resources (file descriptors, memory).
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(20);
@@ -84,15 +85,16 @@ impl Door {
     /// Registers the supervisor's socket with the runtime.
     pub fn open(listener: Listener) -> io::Result<Door> {
         let shared = listener.shared;
-        if listener.address.starts_with("unix:") {
+        let address = Address::parse(&listener.address).map_err(io::Error::other)?;
+        if matches!(address.socket, wire::settings::Socket::Unix(_)) {
             let socket = std::os::unix::net::UnixListener::from(listener.fd);
             socket.set_nonblocking(true)?;
             let socket = Listening::Unix(UnixListener::from_std(socket)?);
-            return Ok(Door::new(socket, Home::unix(), shared));
+            return Ok(Door::new(socket, Home::unix(address.door), shared));
         }
         let socket = std::net::TcpListener::from(listener.fd);
         socket.set_nonblocking(true)?;
-        let home = Home::tcp(socket.local_addr()?);
+        let home = Home::tcp(socket.local_addr()?, address.door);
         Ok(Door::new(Listening::Tcp(TcpListener::from_std(socket)?), home, shared))
     }
 

@@ -44,6 +44,11 @@ pub fn open(options: &Options) {
     let _ = LOG.set(Log { format, writer: Writer::start(path.clone()) });
 }
 
+/// Whether requests are logged.
+pub fn is_open() -> bool {
+    LOG.get().is_some()
+}
+
 /// Goes on in a file of the same name, for whoever has renamed the old one.
 pub fn reopen() {
     LOG.get().inspect(|log| log.writer.reopen());
@@ -171,6 +176,11 @@ impl Entry {
     /// Its connection goes to the app, behind this status.
     pub fn is_given(&mut self, status: u16) {
         (self.status, self.complete) = (status, true);
+    }
+
+    /// All of its body has gone out.
+    pub fn has_sent(&mut self, bytes: usize) {
+        (self.bytes, self.complete) = (bytes as u64, true);
     }
 
     /// A part of its body goes out, perhaps the last, or there is no more.

@@ -3,7 +3,6 @@
 
 use crate::admit::BODY_MAX;
 use crate::refuse::{Refusal, Seldom};
-use crate::relay::Given;
 use crate::spool::{Failed, Job, PIECE, Spool};
 use crate::{Options, table};
 use bytes::{Bytes, BytesMut};
@@ -12,8 +11,10 @@ use hyper::body::{Body, Incoming};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 use wire::{CHUNK_BYTES, REQUEST_BYTES};
@@ -51,12 +52,6 @@ pub enum Stop {
     Given(u16),
 }
 
-impl From<Given> for Stop {
-    fn from(Given(status): Given) -> Stop {
-        Stop::Given(status)
-    }
-}
-
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Stop {
         Stop::Refused(refusal)
@@ -66,15 +61,7 @@ impl From<Refusal> for Stop {
 /// Reads the body to its end. Trailers are dropped. `100 Continue` goes out with the first look, so
 /// a client that waits for it to send what is too long gets none.
 pub async fn collect(mut body: Incoming, options: &'static Options) -> Result<Payload, Stop> {
-    if too_long(&body, options) {
-        return Err(Refusal::BodyTooLarge.into());
-    }
-    let mut collector = Collector::new(options);
-    match body.size_hint().exact() {
-        Some(length) if length > BODY_MAX as u64 => collector.use_disk(),
-        Some(length) => collector.gathered.reserve(length as usize),
-        None => {}
-    }
+    let mut collector = Collector::new(body.size_hint().exact(), options)?;
     loop {
         let next = match options.body_timeout {
             Duration::ZERO => body.frame().await,
@@ -92,14 +79,33 @@ pub async fn collect(mut body: Incoming, options: &'static Options) -> Result<Pa
     }
 }
 
+/// Reads a body from a gateway's connection to its end: `length` bytes, if that is known.
+pub async fn gather(
+    mut part: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> + Send,
+    length: Option<u64>,
+    options: &'static Options,
+) -> Result<Payload, Refusal> {
+    let mut collector = Collector::new(length, options)?;
+    loop {
+        let next = poll_fn(&mut part);
+        let next = match options.body_timeout {
+            Duration::ZERO => next.await,
+            pause => timeout(pause, next).await.map_err(|_| Refusal::BodyTooSlow)?,
+        };
+        match next {
+            Ok(Some(data)) => collector.take(data).await?,
+            Ok(None) if length.is_none_or(|length| length == collector.length) => {
+                return collector.finish().await;
+            }
+            Ok(None) | Err(_) => return Err(Refusal::BadLength),
+        }
+    }
+}
+
 /// True for an expectation that is not met here: RFC 9110, section 10.1.1.
 pub fn expects_too_much(head: &Parts) -> bool {
     let met = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"100-continue");
     head.headers.get_all(EXPECT).iter().any(|value| !met(value.as_bytes()))
-}
-
-fn too_long(body: &Incoming, options: &Options) -> bool {
-    body.size_hint().exact().is_some_and(|length| exceeds(length, options))
 }
 
 fn exceeds(length: u64, options: &Options) -> bool {
@@ -126,9 +132,18 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(options: &'static Options) -> Collector {
+    /// For a body of this length, if it is known.
+    fn new(length: Option<u64>, options: &'static Options) -> Result<Collector, Refusal> {
         let (gathered, held) = (BytesMut::new(), Held::default());
-        Collector { options, length: 0, gathered, spool: None, writing: None, held }
+        let mut collector =
+            Collector { options, length: 0, gathered, spool: None, writing: None, held };
+        match length {
+            Some(length) if exceeds(length, options) => return Err(Refusal::BodyTooLarge),
+            Some(length) if length > BODY_MAX as u64 => collector.use_disk(),
+            Some(length) => collector.gathered.reserve(length as usize),
+            None => {}
+        }
+        Ok(collector)
     }
 
     fn use_disk(&mut self) {

@@ -9,7 +9,7 @@ use crate::limits::{OfClient, Turned, USUAL_FIELDS};
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, log};
-use crate::{Options, hijack, http, introduce, rules, sweep, table};
+use crate::{Options, gateway, hijack, http, introduce, rules, sweep, table};
 use bytes::{Buf, Bytes};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::settings::Door;
 
 /// What becomes of a connection that hyper had.
 enum After {
@@ -42,6 +43,10 @@ pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, held: Held) {
             Some(known) => (peer, early) = known,
             None => return,
         }
+    }
+    if peer.home.door != Door::Http {
+        // In a box: connections that speak HTTP do not keep its room.
+        return Box::pin(gateway::serve(socket, peer, early, None)).await;
     }
     let options = table::with(|table| table.options);
     // A proxy has as many connections as it has clients.
@@ -72,6 +77,9 @@ pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, held: Held) {
 /// Turns a new connection away; without a word when many are being turned away.
 pub async fn turn_away(socket: Socket, peer: Arc<Peer>, refusal: Refusal) {
     if let Some(_turned) = Turned::one_more() {
+        if peer.home.door != Door::Http {
+            return Box::pin(gateway::serve(socket, peer, Bytes::new(), Some(refusal))).await;
+        }
         let _watched = sweep::watch(peer.clone()).await;
         let io = Io::new(socket, peer.clone(), Bytes::new());
         part(io, refuse(refusal, &peer), &peer).await;

@@ -25,7 +25,6 @@ struct Pending {
     giver: Option<Waker>,
 }
 
-#[allow(dead_code, reason = "taken by doors that have a way for it")]
 impl Outlet {
     fn pending(&self) -> MutexGuard<'_, Pending> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

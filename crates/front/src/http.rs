@@ -2,11 +2,12 @@
 //! into bytes.
 
 use crate::access_log::{self, Entry};
-use crate::admit;
+use crate::admit::{self, About};
 use crate::body::{self, Payload, Stop};
 use crate::drain;
 use crate::limits;
 use crate::peer::Peer;
+use crate::record;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use crate::rules;
@@ -20,6 +21,7 @@ use hyper::{Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use wire::slot;
 
 /// A reply on its way out; its connection learns when it ends, and so does the access log.
 pub struct Outgoing {
@@ -101,7 +103,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let options = table::with(|table| table.options);
     limits::check_head(&head, options)?;
-    let asked = rules::judge(&head, peer, number).map_err(Refusal::Fault)?;
+    let asked = rules::judge(&head, peer, number, &options.prefix).map_err(Refusal::Fault)?;
     access_log::speaks_for(&head, asked.claims.client);
     if body::expects_too_much(&head) {
         return Err(Refusal::BadExpectation.into());
@@ -116,6 +118,9 @@ async fn answer(
     };
     // A chunked body has line ends of its own.
     peer.watch.check(number).map_err(Refusal::Fault)?;
-    let ticket = admit::admit(&head, &asked, payload, peer)?;
-    Ok(relay::reply(ticket, &peer.aside, head.version).await?)
+    let about = About::new(head.method.as_str(), slot::door::HTTP, access_log::times(&head));
+    let length = payload.len();
+    let write = |record: &mut Vec<u8>| record::write(record, &head, &asked, length, peer);
+    let ticket = admit::admit(about, payload, peer, write)?;
+    relay::reply(ticket, Some((&peer.aside, head.version))).await
 }

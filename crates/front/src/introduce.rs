@@ -65,7 +65,7 @@ fn named(proxy: &Arc<Peer>, header: Header) -> Arc<Peer> {
     match header {
         Header::Local => proxy.clone(),
         Header::Proxied { source, destination } => {
-            let peer = Peer::tcp(source, Home::tcp(destination).into());
+            let peer = Peer::tcp(source, Home::tcp(destination, proxy.home.door).into());
             Peer { accepted_ns: proxy.accepted_ns, ..peer }.into()
         }
     }

@@ -3,15 +3,15 @@
 
 use crate::peer::Peer;
 use crate::table;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use door::scan::Scan;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Up to so many bytes are copied together for one plain write, which costs less than a gathering
@@ -51,12 +51,12 @@ impl Socket {
     }
 
     /// What has befallen the connection since this was asked last.
-    fn trouble(&self) -> Option<io::Error> {
+    pub fn trouble(&self) -> Option<io::Error> {
         either!(self, stream => stream.take_error()).unwrap_or_else(Some)
     }
 
     /// Bytes that the kernel holds for the client.
-    fn unsent(&self) -> u32 {
+    pub fn unsent(&self) -> u32 {
         either!(self, stream => wire::unsent(stream.as_fd())).unwrap_or(0)
     }
 
@@ -69,6 +69,16 @@ impl Socket {
         let mut buffer = ReadBuf::new(room);
         let read = either!(self, stream => Pin::new(stream).poll_read(context, &mut buffer));
         read.map_ok(|()| buffer.filled().len())
+    }
+
+    /// Reads what is there behind what `buffer` holds, as far as it has room.
+    pub fn poll_read_into(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        // Nothing is lost when such a read is dropped.
+        pin!(self.read_buf(buffer)).poll(context)
     }
 
     /// Closing will drop what the kernel still holds for the client, with a reset.
@@ -96,6 +106,18 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         either!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -274,10 +296,7 @@ impl AsyncWrite for Io {
         if let Some(count) = this.peer.aside.leaves_out(total) {
             return Poll::Ready(Ok(count));
         }
-        let written = either!(
-            &mut this.socket,
-            stream => Pin::new(stream).poll_write_vectored(context, parts)
-        );
+        let written = Pin::new(&mut this.socket).poll_write_vectored(context, parts);
         this.note(&written, total);
         written
     }

@@ -121,6 +121,13 @@ impl Link {
         self.since.store(sweep::now(), Relaxed);
     }
 
+    /// It stands there, as far as it did not before. Nothing has come on it yet: that stays so.
+    pub fn stands(&self, phase: Phase) {
+        if self.phase() != phase && (self.phase(), phase) != (Phase::First, Phase::Idle) {
+            self.enter(phase);
+        }
+    }
+
     /// The connection comes to this thread, whose clock counts from now on.
     pub fn begin(&self) {
         self.enter(Phase::First);

@@ -6,6 +6,7 @@ use crate::rules::{Watch, Word};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wire::now_ns;
+use wire::settings::Door;
 
 /// What all connections of a listener have in common: our own address, for requests without Host.
 pub struct Home {
@@ -13,17 +14,20 @@ pub struct Home {
     pub name: String,
     /// SERVER_PORT.
     pub port: String,
+    /// What is spoken there.
+    pub door: Door,
 }
 
 impl Home {
     /// A TCP listener's.
-    pub fn tcp(local: SocketAddr) -> Home {
-        Home { name: local.ip().to_canonical().to_string(), port: local.port().to_string() }
+    pub fn tcp(local: SocketAddr, door: Door) -> Home {
+        let (name, port) = (local.ip().to_canonical().to_string(), local.port().to_string());
+        Home { name, port, door }
     }
 
     /// A unix listener's: the socket has no name a URL could hold.
-    pub fn unix() -> Home {
-        Home { name: "localhost".into(), port: "80".into() }
+    pub fn unix(door: Door) -> Home {
+        Home { name: "localhost".into(), port: "80".into(), door }
     }
 }
 

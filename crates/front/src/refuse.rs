@@ -20,6 +20,8 @@ pub enum Refusal {
     BodyTooSlow,
     /// The request body is not what its framing says.
     BadBody,
+    /// The request body is not as long as a web server's CONTENT_LENGTH says.
+    BadLength,
     /// The disk does not take the request body.
     NotStored,
     /// The client expects what is not known here.
@@ -57,7 +59,7 @@ impl Refusal {
             }
             Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Refusal::BadBody => StatusCode::BAD_REQUEST,
+            Refusal::BadBody | Refusal::BadLength => StatusCode::BAD_REQUEST,
             Refusal::BadExpectation => StatusCode::EXPECTATION_FAILED,
             Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
@@ -79,6 +81,7 @@ impl Refusal {
             Refusal::BodyTooLarge => "The request body is too large.\n",
             Refusal::BodyTooSlow => "The request body did not come in time.\n",
             Refusal::BadBody => "The request body is not chunked as HTTP says.\n",
+            Refusal::BadLength => "The request body is not as long as CONTENT_LENGTH says.\n",
             Refusal::NotStored => "The server could not store the request body.\n",
             Refusal::BadExpectation => "No expectation but 100-continue can be met.\n",
             Refusal::HeadTooLarge => "The request's headers are too large.\n",
@@ -100,7 +103,13 @@ impl Refusal {
     /// The connection cannot go on: what comes next on it is not known to be a request.
     pub fn closes(self) -> bool {
         use Refusal::*;
-        !matches!(self, Overloaded | WaitedTooLong | WorkerDied | RanTooLong | BadReply)
+        let ours = matches!(self, Overloaded | WaitedTooLong | WorkerDied | RanTooLong | BadReply);
+        !ours && self != Fault(door::Fault::NotHere)
+    }
+
+    /// There is more to do than can be done.
+    pub fn sheds(self) -> bool {
+        matches!(self, Refusal::Overloaded | Refusal::WaitedTooLong | Refusal::TooManyConnections)
     }
 
     /// It may be better in a moment.

@@ -2,6 +2,7 @@
 
 use crate::admit::Ticket;
 use crate::aside::Aside;
+use crate::body::Stop;
 use crate::file::FilePart;
 use crate::pump;
 use crate::refuse::{Refusal, log};
@@ -34,16 +35,13 @@ impl ReplyBody {
     }
 }
 
-/// The connection goes to the app, behind this status.
-pub struct Given(pub u16);
-
 /// Waits for the reply's head, and relays the rest. Interim responses, which HTTP/1.0 does not know,
-/// go out by `aside`, and so does the connection when the app takes it.
+/// go out by `beside`, and so does the connection when the app takes it. None: the connection is not
+/// the client's.
 pub async fn reply(
     ticket: Ticket,
-    aside: &Aside,
-    version: Version,
-) -> Result<Response<ReplyBody>, Given> {
+    beside: Option<(&Aside, Version)>,
+) -> Result<Response<ReplyBody>, Stop> {
     let wants_body = ticket.wants_body;
     let mut stream = Stream::new(ticket);
     let mut head = None;
@@ -58,13 +56,13 @@ pub async fn reply(
             && !before.interim.is_empty()
         {
             let interim = std::mem::take(&mut before.interim);
-            if version >= Version::HTTP_11 {
+            if let Some((aside, Version::HTTP_11)) = beside {
                 aside.say(&interim);
             }
         }
         match read {
             // This task is woken when it is out.
-            _ if aside.is_saying() => Poll::Pending,
+            _ if beside.is_some_and(|(aside, _)| aside.is_saying()) => Poll::Pending,
             Err(Malformed) => Poll::Ready(Err(Refusal::BadReply)),
             Ok(_) if head.is_some() || stream.is_hijacked() => Poll::Ready(Ok(())),
             Ok(_) if stream.shed => Poll::Ready(Err(Refusal::WaitedTooLong)),
@@ -78,12 +76,11 @@ pub async fn reply(
             Ok(false) => Poll::Pending,
         }
     });
-    if let Err(refusal) = arrived.await {
-        return Ok(refusal.response());
-    }
+    arrived.await?;
+    let Some((aside, version)) = beside else { return Ok(respond(stream, head, wants_body)) };
     if let Some((status, hijack)) = stream.hijack() {
         aside.give(hijack);
-        return Err(Given(status));
+        return Err(Stop::Given(status));
     }
     let mut response = respond(stream, head, wants_body);
     if wants_body {

@@ -6,6 +6,7 @@ use crate::table;
 use door::Fault;
 use door::forwarded::{self, Claims, Field, Trust};
 use door::host::Authority;
+use door::path;
 use hyper::http::request::Parts;
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -97,10 +98,17 @@ pub struct Asked<'a> {
     pub instead_of_host: bool,
     /// What trusted proxies say.
     pub claims: Claims<'a>,
+    /// SCRIPT_NAME and PATH_INFO, as sent.
+    pub place: (&'a str, &'a str),
 }
 
-/// Judges a head.
-pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>, Fault> {
+/// Judges a head; the app lies under `prefix`.
+pub fn judge<'a>(
+    head: &'a Parts,
+    peer: &Peer,
+    number: u64,
+    prefix: &str,
+) -> Result<Asked<'a>, Fault> {
     peer.watch.check(number)?;
     let asked = door::http::judge(&head.method, &head.uri, head.version, &head.headers)?;
     let claims = match peer.word {
@@ -108,5 +116,9 @@ pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>,
         Word::Unjudged => Claims::default(),
     };
     let instead_of_host = claims.host.is_some() || head.uri.authority().is_some();
-    Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims })
+    let place = match head.uri.path() {
+        "*" => ("", "*"),
+        path => path::split(path, prefix).ok_or(Fault::NotHere)?,
+    };
+    Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims, place })
 }

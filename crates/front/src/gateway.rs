@@ -1,0 +1,81 @@
+//! Step 2, the doors behind a web server: FastCGI and SCGI. Both bring a request as the variables of
+//! CGI (RFC 3875) and take the reply as CGI writes one; what is between is the same for all doors.
+
+mod fastcgi;
+mod head;
+mod log;
+mod out;
+mod record;
+mod requests;
+mod scgi;
+mod shared;
+
+use crate::access_log::{self, Entry};
+use crate::admit::{self, About};
+use crate::body::{Stop, gather};
+use crate::errors::Outlet;
+use crate::io::Socket;
+use crate::peer::Peer;
+use crate::refuse::Refusal;
+use crate::relay::{self, ReplyBody};
+use crate::table;
+use bytes::Bytes;
+use door::cgi::Variables;
+use hyper::Response;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use wire::settings::Door;
+
+/// Serves a web server's connection to its end. `early` are bytes of it that have been read already;
+/// with a `refusal` every request gets that.
+pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Option<Refusal>) {
+    match peer.home.door {
+        Door::FastCgi => fastcgi::serve(socket, peer, early, refusal).await,
+        _ => scgi::serve(socket, peer, early, refusal).await,
+    }
+}
+
+/// One request on its way through a gateway.
+struct Asking<'a> {
+    peer: &'a Arc<Peer>,
+    /// A number of `wire::slot::door`.
+    door: u32,
+    /// Where its `rack.errors` go, if there is a way for them.
+    errors: Option<Arc<Outlet>>,
+    /// Begun when it is known what is asked for.
+    entry: Option<Box<Entry>>,
+}
+
+impl Asking<'_> {
+    /// From its variables to its reply. The body's length is what CONTENT_LENGTH says; without one
+    /// it is what comes.
+    async fn answer(
+        &mut self,
+        variables: &Variables<'_>,
+        body: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> + Send,
+    ) -> Result<Response<ReplyBody>, Stop> {
+        let options = table::with(|table| table.options);
+        let request = variables.judge(&options.prefix).map_err(Refusal::Fault)?;
+        if request.uri.len() > options.uri_limit {
+            return Err(Refusal::TargetTooLong.into());
+        }
+        if variables.has_more_headers_than(options.header_count) {
+            return Err(Refusal::HeadTooLarge.into());
+        }
+        let logged = log::begin(variables, &request, self.peer);
+        let (entry, head) = logged.unzip();
+        self.entry = entry;
+        let payload = gather(body, request.length, options).await?;
+        let times = head.as_ref().and_then(access_log::times);
+        let id = head.as_ref().and_then(log::id);
+        let errors = self.errors.take();
+        let about = About { errors, ..About::new(request.method, self.door, times) };
+        let length = payload.len();
+        let write = |pairs: &mut Vec<u8>| {
+            record::write(pairs, variables, &request, length, id, self.peer);
+        };
+        let ticket = admit::admit(about, payload, self.peer, write)?;
+        relay::reply(ticket, None).await
+    }
+}
