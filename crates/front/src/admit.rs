@@ -36,6 +36,13 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Of a request that a test has put.
+    #[cfg(test)]
+    pub fn bare(slot: u32, position: u64, errors: Option<Arc<Outlet>>) -> Ticket {
+        let (wants_body, settled) = (true, false);
+        Ticket { slot, position, wants_body, settled, spool: None, errors, times: None }
+    }
+
     /// The reply was read to its end: the slot is free again.
     pub fn settle(mut self) {
         self.settled = true;

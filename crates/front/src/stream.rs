@@ -151,6 +151,7 @@ impl Stream {
         })?;
         // Its worker need not be dead yet.
         self.overdue = overdue && !self.headed;
+        // Whose errors have a way may still say that the body is a file, unless that has begun.
         if let Some(written) = rest
             && self.headed
             && self.before.is_none()
@@ -373,3 +374,6 @@ impl Drop for Reader {
         lock(&self.0).leave();
     }
 }
+
+#[cfg(test)]
+mod tests;
