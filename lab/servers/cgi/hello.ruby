@@ -1,0 +1,4 @@
+#!/usr/bin/env ruby
+require "cgi"
+
+CGI.new.out("type" => "text/plain") { "Hello, World!" }
