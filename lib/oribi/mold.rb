@@ -8,7 +8,13 @@ require "oribi/errors"
 require "oribi/hooks"
 require "oribi/place"
 
+# What an app may ask.
 module Oribi
+  class << self
+    # Threads of each worker, as an app that is being loaded may want to know; nil elsewhere.
+    attr_accessor :threads
+  end
+
   # The process that has the app loaded and forks workers from it. It serves nothing itself; the
   # supervisor tells it what to do, one line a message (crates/wire/src/control.rs).
   class Mold
@@ -144,6 +150,7 @@ module Oribi
       word, json = message.split(" ", 2)
       exit!(1) unless word == "init"
       @init = JSON.parse(json)
+      Oribi.threads = @init["threads"]
       take_place
       # Kept: what is no longer referred to is closed.
       use_error_log(fds.pop) if @init["error_log"]
