@@ -49,7 +49,7 @@ class IdleTimeoutTest < Helper::Case
   # has been waited for long enough.
   def test_a_client_that_connects_just_then_is_served
     place = Helper::OnDemand.new("--idle-timeout", "0.3", "--bind", "tcp://127.0.0.1:0")
-    place.ask
+    place.get
     place.locked(File::LOCK_SH) do
       wait_until("it is idle") { place.log.include?("(idle_timeout): ending") }
       sleep 0.1
@@ -69,7 +69,7 @@ class IdleTimeoutTest < Helper::Case
     clients = Array.new(4) do |index|
       Thread.new do
         chance = Random.new(index)
-        Array.new(25) { sleep(0.05 + (chance.rand * 0.15)) && place.ask }
+        Array.new(25) { sleep(0.05 + (chance.rand * 0.15)) && place.get }
       end
     end
     answers = clients.flat_map(&:value)

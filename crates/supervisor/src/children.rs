@@ -16,6 +16,8 @@ pub struct Front {
     pub pidfd: OwnedFd,
     /// Its control socket; none once it has closed its end.
     pub channel: Option<Channel>,
+    /// Whether the plan has had it killed.
+    pub is_unwanted: bool,
 }
 
 /// A mold.
@@ -92,7 +94,7 @@ pub enum Token {
 impl From<Spawned> for Front {
     fn from(spawned: Spawned) -> Front {
         let Spawned { pid, pidfd, channel } = spawned;
-        Front { pid, pidfd, channel: Some(channel) }
+        Front { pid, pidfd, channel: Some(channel), is_unwanted: false }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line, built from the options table.
 
 use crate::answer::{print, say};
+use crate::cgi;
 use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
@@ -47,6 +48,7 @@ pub fn run() -> ExitCode {
         }
         Some(("check", after)) => check(&matches, after),
         Some(("config", after)) => config(&matches, after),
+        Some(("cgi", after)) => cgi::run(after),
         Some((name, after)) => remote::run(name, &matches, after),
         _ => serve(&matches),
     };
@@ -77,6 +79,7 @@ fn command() -> Command {
         )
         .subcommand(Command::new("options").about("Print the table of options as JSON").hide(true))
         .subcommands(remote::subcommands())
+        .subcommand(cgi::subcommand())
         .disable_help_subcommand(true)
 }
 

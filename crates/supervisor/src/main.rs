@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod answer;
+mod cgi;
 mod channel;
 mod children;
 mod command;

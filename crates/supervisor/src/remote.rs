@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// What a server gets to answer what it need not think about.
 const ANSWER: Duration = Duration::from_secs(10);
+/// What it gets for what takes its time, where nobody says otherwise.
+const LONG: Duration = Duration::from_secs(600);
 /// What processes get to end once the connection to them has.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
@@ -113,16 +115,30 @@ pub fn run(name: &str, before: &ArgMatches, matches: &ArgMatches) -> Result<Exit
         (None, None) => Wanted::Any,
     };
     let path = find::find(&wanted)?;
-    let patience = |_| matches.get_one("timeout").map_or(ANSWER, |s| Duration::from_secs(*s));
+    let patience = matches.try_get_one("timeout").ok().flatten();
+    let patience = patience.map_or(ANSWER, |seconds| Duration::from_secs(*seconds));
     let request = match name {
         "status" => return status(&path, matches.get_flag("json")),
-        "stop" => return stop(&path, matches.get_flag("now"), patience(())),
+        "stop" => return stop(&path, matches.get_flag("now"), patience),
         "restart" => Request::Restart,
         "rollback" => Request::Rollback,
         "scale" => Request::Scale { workers: matches.get_one("workers").copied().unwrap_or(0) },
         _ => Request::ReopenLogs,
     };
-    match Answer::to(&path, &request, patience(()))?.last()? {
+    ask(&path, &request, patience)
+}
+
+/// `stop` or `restart`, for a server whose pid somebody knows.
+pub fn tell(name: &str, pid: u32) -> Result<ExitCode, String> {
+    let path = find::find(&Wanted::Pid(pid))?;
+    match name {
+        "stop" => stop(&path, false, LONG),
+        _ => ask(&path, &Request::Restart, LONG),
+    }
+}
+
+fn ask(path: &Path, request: &Request, patience: Duration) -> Result<ExitCode, String> {
+    match Answer::to(path, request, patience)?.last()? {
         Some(Reply::Done(word)) => {
             print(&word);
             Ok(ExitCode::SUCCESS)

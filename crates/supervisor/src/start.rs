@@ -16,6 +16,15 @@ use std::time::Instant;
 pub const KEPT: &str = "daemonize: start_server and systemd keep the server in the background \
                         themselves and watch the process they started: leave it out";
 
+/// For a server that somebody starts again when it has ended.
+pub struct Renewal {
+    /// The file with its settings, watched like others. A change ends the server: what it listens
+    /// on and how many workers there are is decided at the start.
+    pub file: PathBuf,
+    /// Whether the file would be accepted; if not, the server stays as it is.
+    pub check: Box<dyn Fn() -> Result<(), String>>,
+}
+
 /// A server that could start to serve.
 pub struct Start {
     /// What holds; its paths are absolute.
@@ -34,6 +43,8 @@ pub struct Start {
     pub pid_file: Option<PidFile>,
     /// The process that waits until this one serves.
     pub daemon: Option<Daemon>,
+    /// What ends it for another of new settings, if anything does.
+    pub renewal: Option<Renewal>,
     /// When it began.
     pub began: Instant,
 }
@@ -51,8 +62,8 @@ pub fn place(join: Option<&Join>, settings: &Settings) -> Result<Place, String> 
 }
 
 impl Start {
-    /// Makes everything ready but the rackup file and the waiting process, which are the caller's
-    /// to add.
+    /// Makes everything ready but the rackup file, the waiting process and the renewal, which are
+    /// the caller's to add.
     pub fn new(
         mut settings: Settings,
         place: Place,
@@ -74,7 +85,7 @@ impl Start {
             Some(join) => MoldLine::again(join, ruby, identity.clone()),
             None => MoldLine::ours(ruby, place, identity.clone()),
         };
-        let (rackup, daemon) = (None, None);
+        let (rackup, daemon, renewal) = (None, None, None);
         Ok(Start {
             settings,
             rackup,
@@ -84,6 +95,7 @@ impl Start {
             identity,
             pid_file,
             daemon,
+            renewal,
             began,
         })
     }

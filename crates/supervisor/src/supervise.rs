@@ -24,7 +24,7 @@ use crate::plan::{Action, Event, Limits, State, plan};
 use crate::privileges::Identity;
 use crate::signals::Signals;
 use crate::spawn::MoldLine;
-use crate::start::Start;
+use crate::start::{Renewal, Start};
 use changes::Changes;
 use control::Desk;
 use idle::Idle;
@@ -78,6 +78,7 @@ struct Supervisor {
     pruning: bool,
     watch: Watch,
     changes: Changes,
+    renewal: Option<Renewal>,
     idle: Idle,
     stops: u32,
     /// Since when the listeners are taken away.
@@ -180,6 +181,7 @@ impl Supervisor {
             pruning: false,
             watch: Watch::new(&settings.recycling, start.began),
             changes,
+            renewal: start.renewal,
             idle: Idle::new(settings.process.idle_timeout),
             stops: 0,
             leaving: None,

@@ -51,7 +51,7 @@ pub fn own(pid: u32) -> Result<PathBuf, String> {
 }
 
 /// Makes the directory, or makes sure that nobody else can have put anything into it.
-fn prepare(directory: &Path) -> Result<(), String> {
+pub fn prepare(directory: &Path) -> Result<(), String> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             Err(format!("{}: {error}", directory.display()))

@@ -16,7 +16,10 @@ impl Supervisor {
             Action::Yield => self.tell_front(ToFront::Yield),
             Action::Drain => self.leave(),
             Action::KillFront => {
-                self.children.front.iter().for_each(|front| children::kill(&front.pidfd));
+                if let Some(front) = &mut self.children.front {
+                    front.is_unwanted = true;
+                    children::kill(&front.pidfd);
+                }
             }
             Action::StartMold(generation) => {
                 self.start_mold(generation);

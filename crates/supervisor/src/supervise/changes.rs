@@ -65,7 +65,7 @@ impl Changes {
     }
 
     /// Looks, if it is time; what has changed, once that is still.
-    fn changed(&mut self, now: Instant) -> Option<String> {
+    fn changed(&mut self, now: Instant) -> Option<Vec<PathBuf>> {
         if self.patterns.is_empty() || now < self.next {
             return None;
         }
@@ -101,15 +101,18 @@ fn look(patterns: &[String]) -> Stamps {
     stamped.collect()
 }
 
-/// The first file that is not what it was, and how many more there are.
-fn difference(before: &Stamps, after: &Stamps) -> String {
+/// The files that are not what they were.
+fn difference(before: &Stamps, after: &Stamps) -> Vec<PathBuf> {
     let gone = before.keys().filter(|path| !after.contains_key(*path));
     let other = after.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
-    let mut changed = gone.chain(other.map(|(path, _)| path));
-    let first = changed.next().map_or(String::new(), |path| path.display().to_string());
-    match changed.count() {
-        0 => format!("{first} has changed"),
-        others => format!("{first} and {others} more have changed"),
+    gone.chain(other.map(|(path, _)| path)).cloned().collect()
+}
+
+fn told(changed: &[PathBuf]) -> String {
+    let first = changed.first().map_or(String::new(), |path| path.display().to_string());
+    match changed.len() {
+        1 => format!("{first} has changed"),
+        more => format!("{first} and {} more have changed", more - 1),
     }
 }
 
@@ -126,10 +129,19 @@ impl Supervisor {
         if !self.state.takes_restarts() {
             return;
         }
-        if let Some(what) = self.changes.changed(Instant::now()) {
-            say(&format!("watch: {what}"));
-            self.pending.push_back(Event::Restart);
-        }
+        let Some(changed) = self.changes.changed(Instant::now()) else { return };
+        say(&format!("watch: {}", told(&changed)));
+        let settings = self.renewal.as_ref().filter(|renewal| changed.contains(&renewal.file));
+        let event = match settings.map(|renewal| (renewal.check)()) {
+            None => Event::Restart,
+            Some(Ok(())) => {
+                say("new settings: ending; the next request starts the server that has them");
+                self.stops += 1;
+                Event::Stop
+            }
+            Some(Err(why)) => return say(&format!("{why}: the settings stay as they were")),
+        };
+        self.pending.push_back(event);
     }
 }
 
@@ -157,14 +169,16 @@ mod tests {
         assert_eq!(later(&mut changes), None, "not yet: it may still be written to");
         write("app.rb", "456");
         assert_eq!(later(&mut changes), None);
-        assert!(later(&mut changes).unwrap().ends_with("app.rb has changed"));
+        let changed = later(&mut changes).unwrap();
+        assert_eq!(changed, [root.join("app.rb")]);
+        assert!(told(&changed).ends_with("app.rb has changed"));
         assert_eq!(later(&mut changes), None);
 
         write("lib/new.rb", "");
         write("lib/.hidden.rb", "");
         fs::remove_file(root.join("app.rb")).unwrap();
         assert_eq!(later(&mut changes), None);
-        assert!(later(&mut changes).unwrap().ends_with("app.rb and 1 more have changed"));
+        assert!(told(&later(&mut changes).unwrap()).ends_with("app.rb and 1 more have changed"));
 
         // There and back again.
         write("lib/other.rb", "");

@@ -119,7 +119,7 @@ impl Supervisor {
         let Some(front) = self.children.front.take() else { return };
         let how = self.children.how(Some(front.pid));
         let drained = how == "exit 0" && self.stops > 0;
-        if !drained {
+        if !drained && !front.is_unwanted {
             say(&format!("the front (pid {}) ended: {how}", front.pid.as_raw_nonzero()));
         }
         let board = self.segment.board();
