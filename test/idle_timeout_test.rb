@@ -69,7 +69,7 @@ class IdleTimeoutTest < Helper::Case
     clients = Array.new(4) do |index|
       Thread.new do
         chance = Random.new(index)
-        Array.new(25) { sleep(0.05 + (chance.rand * 0.15)) && place.get }
+        Array.new(12) { sleep(0.05 + (chance.rand * 0.15)) && place.get }
       end
     end
     answers = clients.flat_map(&:value)
