@@ -106,7 +106,9 @@ impl<'a> Variables<'a> {
                 | b"HTTP_TRANSFER_ENCODING"
                 | b"HTTP_VERSION"
         );
-        if !drop && is_name(name) {
+        // A host that nobody has named, as Debian's nginx says it.
+        let nobody = name == b"HTTP_HOST" && value == b"_";
+        if !drop && !nobody && is_name(name) {
             self.add(name, checked(value)?);
         }
         Ok(())
@@ -159,8 +161,8 @@ impl<'a> Variables<'a> {
         self.meta(meta).filter(|value| !value.is_empty())
     }
 
-    /// What the variables say, for an app that lies under `prefix` (empty: wherever the web server
-    /// says).
+    /// What the variables say, for an app that lies under `prefix`. Empty: wherever the web server
+    /// says; `/`: SCRIPT_NAME is empty whatever it says.
     pub fn judge(&self, prefix: &str) -> Result<Request<'a>, Fault> {
         let method = self.said(Meta::Method).ok_or(Fault::NoMethod)?;
         let method = token(method).ok_or(Fault::BadMethod)?;

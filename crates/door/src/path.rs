@@ -57,10 +57,11 @@ fn decode(segment: &[u8], decoded: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Splits a path as it was sent into a prefix and what follows, on a path boundary: `/app` is the
-/// prefix of `/app`, `/app/` and `/app/x`, not of `/apple`. The prefix is plain text that does not
-/// end with a slash; it may have been sent percent-encoded, and stays as it was sent. None: the path
-/// lies elsewhere.
+/// prefix of `/app`, `/app/` and `/app/x`, not of `/apple`. The prefix is plain text, with or without
+/// a slash at its end; it may have been sent percent-encoded, and stays as it was sent. None: the
+/// path lies elsewhere.
 pub fn split<'a>(path: &'a str, prefix: &str) -> Option<(&'a str, &'a str)> {
+    let prefix = prefix.trim_end_matches('/');
     path.split_at_checked(boundary(path.as_bytes(), prefix.as_bytes())?)
 }
 
@@ -68,12 +69,6 @@ pub fn split<'a>(path: &'a str, prefix: &str) -> Option<(&'a str, &'a str)> {
 pub fn boundary(path: &[u8], prefix: &[u8]) -> Option<usize> {
     let end = if path.starts_with(prefix) { prefix.len() } else { spelt(path, prefix)? };
     matches!(path.get(end), None | Some(b'/')).then_some(end)
-}
-
-/// The same of a decoded path.
-pub(crate) fn boundary_of_plain(path: &[u8], prefix: &[u8]) -> Option<usize> {
-    let rest = path.strip_prefix(prefix)?;
-    matches!(rest.first(), None | Some(b'/')).then_some(prefix.len())
 }
 
 /// How much of an encoded path spells a plain text. An encoded slash is no slash.

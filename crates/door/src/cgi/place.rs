@@ -4,6 +4,7 @@
 use super::{Meta, Variables};
 use crate::Fault;
 use crate::path::{self, Letters};
+use memchr::{memchr, memmem, memrchr};
 use std::borrow::Cow;
 
 /// What the variables say about the target.
@@ -15,18 +16,21 @@ pub struct Place<'a> {
 }
 
 /// The path as the web server sees it, decoded.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Told<'a> {
     script: &'a [u8],
     info: &'a [u8],
+    /// Whether the web server has said where the script ends.
+    split: bool,
 }
 
-type Split<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+/// A path, percent-encoded, and where in it SCRIPT_NAME ends.
+type Split<'a> = (Cow<'a, [u8]>, usize);
 
 impl<'a> Variables<'a> {
-    /// The path is REQUEST_URI's, as the client sent it, where that is what the web server has
-    /// looked at; if it is not (it was rewritten, or had dots in it) what the web server says, for
-    /// its rules of access have judged that.
+    /// The path is REQUEST_URI's, as the client sent it, where that is what the web server has looked
+    /// at. Where it is not (it was rewritten, or had dots or repeated slashes in it) the path is what
+    /// the web server says, for that is what its rules of access have judged.
     pub(super) fn place(&self, method: &str, prefix: &str) -> Result<Place<'a>, Fault> {
         let uri = self.said(Meta::Uri);
         let (raw, asked) = match uri {
@@ -34,17 +38,18 @@ impl<'a> Variables<'a> {
             None => (None, &b""[..]),
         };
         let query = super::checked(self.meta(Meta::Query).unwrap_or(asked))?;
-        if raw == Some(b"*") && method == "OPTIONS" {
-            let (script_name, path_info) = (b"".into(), b"*".into());
-            let uri = b"*".into();
-            return Ok(Place { script_name, path_info, query, uri });
-        }
-        let told = self.told()?;
-        let split = match prefix {
-            "" => usual(raw, told, self.meta(Meta::PathInfo).is_some()),
-            prefix => under(raw, told, prefix),
+        let (script_name, path_info) = match raw {
+            Some(b"*") if method == "OPTIONS" => (b"".into(), b"*".into()),
+            Some(b"*") => return Err(Fault::BadTarget),
+            raw => {
+                let told = self.told()?;
+                let usual = usual(raw, told).ok_or(Fault::BadPath)?;
+                cut(match prefix {
+                    "" => usual,
+                    _ => under(usual, raw, told, prefix).ok_or(Fault::NotHere)?,
+                })
+            }
         };
-        let (script_name, path_info) = split?;
         let uri = match uri {
             Some(uri) => Cow::Borrowed(uri),
             None => written(&script_name, &path_info, query),
@@ -53,22 +58,26 @@ impl<'a> Variables<'a> {
     }
 
     /// SCRIPT_NAME and PATH_INFO; where there is neither, nginx's DOCUMENT_URI. A slash at the end
-    /// of SCRIPT_NAME is PATH_INFO's. None if the web server says nothing of it.
-    fn told(&self) -> Result<Option<Told<'a>>, Fault> {
+    /// of SCRIPT_NAME is PATH_INFO's.
+    fn told(&self) -> Result<Told<'a>, Fault> {
         let (script, info) = (self.meta(Meta::ScriptName), self.meta(Meta::PathInfo));
         let told = match (script, info) {
-            (None, None) => match self.said(Meta::DocumentUri) {
-                Some(path) => Told { script: b"", info: path },
-                None => return Ok(None),
-            },
+            (None, None) => {
+                let info = self.meta(Meta::DocumentUri).unwrap_or_default();
+                Told { info, ..Told::default() }
+            }
             // As nginx and Apache have it: SCRIPT_NAME is all of the path.
-            (Some(path), None) => Told { script: b"", info: path },
-            (script, Some(info)) => match script.unwrap_or_default().split_last() {
-                Some((b'/', script)) if info.is_empty() => Told { script, info: b"/" },
-                Some((b'/', script)) => Told { script, info },
-                Some(_) => Told { script: script.unwrap_or_default(), info },
-                None => Told { script: b"", info },
-            },
+            (Some(info), None) if !self.is_of_lighttpd() => Told { info, ..Told::default() },
+            (script, info) => {
+                let (script, info) = (script.unwrap_or_default(), info.unwrap_or_default());
+                match script.split_last() {
+                    Some((b'/', script)) if info.is_empty() => {
+                        Told { script, info: b"/", split: true }
+                    }
+                    Some((b'/', script)) => Told { script, info, split: true },
+                    _ => Told { script, info, split: true },
+                }
+            }
         };
         for part in [told.script, told.info] {
             if !matches!(part.first(), None | Some(b'/')) {
@@ -78,36 +87,38 @@ impl<'a> Variables<'a> {
                 return Err(Fault::Nul);
             }
         }
-        let nothing = told.script.is_empty() && told.info.is_empty();
-        Ok((!nothing).then_some(told))
+        Ok(told)
+    }
+
+    /// Whether PATH_INFO is left out where it is empty, and only there.
+    fn is_of_lighttpd(&self) -> bool {
+        let software = self.others().find(|(name, _)| *name == b"SERVER_SOFTWARE");
+        software.is_some_and(|(_, value)| value.starts_with(b"lighttpd"))
     }
 }
 
 /// The path of a target as it was sent, and the query.
 fn read(uri: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Fault> {
     super::checked(uri)?;
-    let (target, query) = match memchr::memchr(b'?', uri) {
+    if memchr(b'#', uri).is_some() {
+        return Err(Fault::Fragment);
+    }
+    let (target, query) = match memchr(b'?', uri) {
         Some(mark) => (&uri[..mark], &uri[mark + 1..]),
         None => (uri, &b""[..]),
     };
-    if memchr::memchr(b'#', uri).is_some() {
-        return Err(Fault::Fragment);
-    }
     // Absolute-form (RFC 9112, section 3.2.2).
     let path = match target.first() {
-        Some(b'/' | b'*') | None => target,
-        _ => match memchr::memmem::find(target, b"://") {
-            Some(scheme) => {
-                let rest = &target[scheme + 3..];
-                &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
-            }
-            None => return Err(Fault::BadTarget),
-        },
+        Some(b'/' | b'*') => target,
+        _ => {
+            let scheme = memmem::find(target, b"://").ok_or(Fault::BadTarget)?;
+            let rest = &target[scheme + 3..];
+            &rest[memchr(b'/', rest).unwrap_or(rest.len())..]
+        }
     };
-    let path = if path.is_empty() { b"/" } else { path };
-    match path {
-        b"*" => Ok((Some(path), query)),
-        _ if Letters(path).any(|letter| matches!(letter, Some((0, _)))) => Err(Fault::Nul),
+    match memchr(b'%', path) {
+        None if path.is_empty() => Ok((Some(b"/"), query)),
+        Some(_) if Letters(path).any(|letter| matches!(letter, Some((0, _)))) => Err(Fault::Nul),
         _ => Ok((Some(path), query)),
     }
 }
@@ -128,86 +139,91 @@ fn agrees(raw: &[u8], script: &[u8], info: &[u8]) -> Option<usize> {
     (spells(info)? == raw.len()).then_some(end)
 }
 
-/// For an app that lies where the web server says. `sent` is whether that has sent a PATH_INFO.
-fn usual<'a>(
-    raw: Option<&'a [u8]>,
-    told: Option<Told<'a>>,
-    sent: bool,
-) -> Result<Split<'a>, Fault> {
-    let cut = |raw: &'a [u8], end| {
-        let (script, info) = raw.split_at(end);
-        Ok(whole(Cow::Borrowed(script), Cow::Borrowed(info)))
+/// The path, and SCRIPT_NAME as the web server says. None: neither it nor the client says any.
+fn usual<'a>(raw: Option<&'a [u8]>, told: Told<'a>) -> Option<Split<'a>> {
+    let said = |told: Told| {
+        let script = path::encode(told.script);
+        let end = script.len();
+        (Cow::Owned([script, path::encode(told.info)].concat()), end)
     };
-    let Some(Told { script, info }) = told else {
-        return cut(raw.ok_or(Fault::BadPath)?, 0);
-    };
-    if let Some(raw) = raw {
-        if let Some(end) = agrees(raw, script, info) {
-            return cut(raw, end);
-        }
-        // PATH_INFO may be all of the path whatever SCRIPT_NAME is.
-        if !info.is_empty() && agrees(raw, b"", info).is_some() {
-            return cut(raw, 0);
-        }
-        if let Some(end) = sent.then(|| directory(raw, script, info)).flatten() {
-            return cut(raw, end);
-        }
+    let Told { script, info, .. } = told;
+    let nothing = script.is_empty() && info.is_empty();
+    let Some(raw) = raw else { return (!nothing).then(|| said(told)) };
+    if nothing {
+        return Some((Cow::Borrowed(raw), 0));
     }
-    Ok(whole(path::encode(script), path::encode(info)))
+    let agreed = agrees(raw, script, info)
+        // PATH_INFO may be all of the path whatever SCRIPT_NAME is.
+        .or_else(|| agrees(raw, b"", info))
+        // Apache gives `/` to a path that ends with SCRIPT_NAME.
+        .or_else(|| agrees(raw, script, b"").filter(|_| info == b"/"));
+    if let Some(end) = agreed {
+        return Some((Cow::Borrowed(raw), end));
+    }
+    if let Some(told) = untangled(told) {
+        let end = agrees(raw, told.script, told.info);
+        return Some(end.map_or_else(|| said(told), |end| (Cow::Borrowed(raw), end)));
+    }
+    Some(directory(raw, told).unwrap_or_else(|| said(told)))
 }
 
-/// Where the directory of a script ends in a path that does not name the script: it is the
-/// directory's index, or what answers for everything in it.
-fn directory(raw: &[u8], script: &[u8], info: &[u8]) -> Option<usize> {
-    let slash = memchr::memrchr(b'/', script)?;
-    let (directory, file) = script.split_at(slash);
-    if !file.contains(&b'.') {
+/// Apache with `proxy-fcgi-pathinfo` or `proxy-scgi-pathinfo` leaves PATH_INFO encoded, and takes it
+/// from SCRIPT_NAME only where encoding has changed nothing. Both as they are meant.
+fn untangled<'a>(told: Told<'a>) -> Option<Told<'a>> {
+    memchr(b'%', told.info)?;
+    let info: Option<Vec<u8>> = Letters(told.info).map(|letter| Some(letter?.0)).collect();
+    let end = told.script.strip_suffix(&info?[..])?.len();
+    let (script, info) = told.script.split_at(end);
+    Some(Told { script, info, split: true })
+}
+
+/// For a script that the path need not name: the index of its directory, or what answers for all that
+/// is in it. Then the directory is SCRIPT_NAME.
+fn directory<'a>(raw: &'a [u8], told: Told) -> Option<Split<'a>> {
+    let (directory, file) = told.script.split_at(memrchr(b'/', told.script)?);
+    if !told.split || !file.contains(&b'.') {
         return None;
     }
-    let end = path::boundary(raw, directory)?;
-    let rest = &raw[end..];
-    if info.is_empty() {
-        // Nobody has looked at it, so it is to mean what it says.
-        let plain = path::clean(rest).is_some_and(|clean| agrees(rest, b"", &clean).is_some());
-        return (rest.is_empty() || plain).then_some(end);
-    }
-    agrees(rest, b"", info).map(|_| end)
+    // What nobody has resolved might mean another directory.
+    let clean = path::clean(raw)?;
+    let path = match agrees(raw, b"", &clean) {
+        Some(_) => Cow::Borrowed(raw),
+        None => Cow::Owned(path::encode(&clean).into_owned()),
+    };
+    let fits =
+        |end: &usize| told.info.is_empty() || agrees(&path[*end..], b"", told.info).is_some();
+    let end = [told.script, directory]
+        .iter()
+        .find_map(|place| path::boundary(&path, place).filter(fits))?;
+    Some((path, end))
 }
 
-/// For an app that lies under a prefix.
+/// The path, and a SCRIPT_NAME that is the prefix. None: the path does not lie under it.
 fn under<'a>(
+    (path, _): Split<'a>,
     raw: Option<&'a [u8]>,
-    told: Option<Told<'a>>,
+    told: Told,
     prefix: &str,
-) -> Result<Split<'a>, Fault> {
-    let prefix = prefix.as_bytes();
-    let of = |raw: &'a [u8], end: usize| {
-        let (script, info) = raw.split_at(end);
-        (Cow::Borrowed(script), Cow::Borrowed(info))
-    };
-    let end = raw.and_then(|raw| path::boundary(raw, prefix));
-    let Some(Told { script, info }) = told else {
-        let (raw, end) = raw.zip(end).ok_or(Fault::NotHere)?;
-        return Ok(of(raw, end));
-    };
-    if let (Some(raw), Some(end)) = (raw, end) {
-        // All of the path, or what is left when the web server has taken the prefix away.
-        let rest = &raw[end..];
-        if agrees(raw, script, info).is_some() || agrees(rest, script, info).is_some() {
-            return Ok(of(raw, end));
-        }
+) -> Option<Split<'a>> {
+    let prefix = prefix.trim_end_matches('/').as_bytes();
+    if let Some(end) = path::boundary(&path, prefix) {
+        return Some((path, end));
     }
-    let path = [script, info].concat();
-    let end = path::boundary_of_plain(&path, prefix).ok_or(Fault::NotHere)?;
-    let rest = path::encode(&path[end..]).into_owned();
-    Ok((Cow::Owned(prefix.into()), Cow::Owned(rest)))
+    // The web server may have taken the prefix away.
+    let raw = raw?;
+    let end = path::boundary(raw, prefix)?;
+    agrees(&raw[end..], told.script, told.info)?;
+    Some((Cow::Borrowed(raw), end))
 }
 
-/// One of the two is not empty.
-fn whole<'a>(script: Cow<'a, [u8]>, info: Cow<'a, [u8]>) -> Split<'a> {
-    match script.is_empty() && info.is_empty() {
-        true => (script, Cow::Borrowed(b"/")),
-        false => (script, info),
+/// SCRIPT_NAME and PATH_INFO, one of which is not empty.
+fn cut<'a>((path, end): Split<'a>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+    match path {
+        Cow::Borrowed(path) => (path[..end].into(), path[end..].into()),
+        Cow::Owned(mut path) => {
+            let info = path.split_off(end);
+            (path.into(), info.into())
+        }
     }
 }
 
