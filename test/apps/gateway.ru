@@ -43,10 +43,6 @@ WRONG = {
   "/wrong/part" => -> { [200, PLAIN.dup, ["text", 2]] }
 }.freeze
 
-LATE = Queue.new
-# Writes when it is told to, whatever is served then.
-Thread.new { loop { LATE.pop.call } }
-
 # What Lint allows, and a logger.
 SAY_ALL = lambda do |errors|
   errors.write("one\n")
@@ -82,6 +78,18 @@ use(Class.new do
       errors.close
       errors.puts([errors.sync, errors.tty?, errors.closed?, errors.inspect].inspect)
       [200, PLAIN.dup, ["raw"]]
+    when "/env"
+      # Without Lint's wrappers, in what can be sent.
+      [200, PLAIN.dup, [Marshal.dump(env.transform_values(&:inspect))]]
+    when "/keep"
+      @kept = env["rack.hijack"]
+      [200, PLAIN.dup, ["kept"]]
+    when "/kept"
+      begin
+        @kept.call
+      rescue IOError => error
+        [200, PLAIN.dup, ["#{error.class}: #{error.message}"]]
+      end
     when "/filed" then [200, PLAIN.dup, Filed.new(env["rack.errors"], [])]
     # Rack 2's Lint knows no such bodies.
     when "/callable" then [200, PLAIN.dup, ->(stream) { CONVERSE.call(stream, env["rack.errors"]) }]
@@ -95,10 +103,6 @@ run(lambda do |env|
   errors = env["rack.errors"]
   case env["PATH_INFO"]
   when "/pid" then [200, PLAIN.dup, [Process.pid.to_s]]
-  when "/env"
-    # Without Lint's wrappers, in what can be sent.
-    shown = env.transform_values { |value| value.is_a?(String) ? value : value.inspect }
-    [200, PLAIN.dup, [Marshal.dump(shown.merge("keys" => env.keys))]]
   when "/all"
     SAY_ALL.call(errors)
     [200, PLAIN.dup, ["all"]]
@@ -107,12 +111,16 @@ run(lambda do |env|
   when "/raise" then raise ArgumentError, "on purpose"
   when "/raise/later"
     errors.puts("begun")
-    [200, PLAIN.dup, Talking.new(errors, ["one", nil.to_a])]
+    [200, PLAIN.dup, Talking.new(errors, ["one", nil])]
   when %r{\A/size/(\d+)/(\d+)}
     errors.write("e" * $1.to_i)
     [200, PLAIN.dup, Talking.new(errors, ["x" * $2.to_i])]
   when "/forked"
-    pid = fork { errors.puts("from the child"); exit!(0) } # rubocop:disable Style/Semicolon
+    pid = fork do
+      errors.puts("from the child")
+      errors.flush
+      exit!(0)
+    end
     Process.wait(pid)
     [200, PLAIN.dup, ["forked"]]
   when "/thread"
@@ -120,7 +128,7 @@ run(lambda do |env|
     [200, PLAIN.dup, ["thread"]]
   when "/late"
     done = Queue.new
-    LATE << -> { done.pop.then { errors.puts("too late") } }
+    Thread.new { done.pop.then { errors.puts("too late") } }
     env["rack.after_reply"] << -> { done << true }
     [200, PLAIN.dup, ["late"]]
   when "/die"
@@ -133,6 +141,11 @@ run(lambda do |env|
       Process.kill("KILL", Process.pid)
     end
     [200, PLAIN.dup, Enumerator.new(&body)]
+  when "/hold"
+    errors.puts("before")
+    File.read("gate")
+    errors.puts("behind")
+    [200, PLAIN.dup, ["held"]]
   when "/hang"
     errors.puts("about to hang")
     sleep
