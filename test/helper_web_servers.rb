@@ -20,7 +20,7 @@ module Helper
       caddy: ["caddy", "run", "--adapter", "caddyfile", "--config", "server.conf"]
     }.freeze
     # Debian keeps servers where the PATH of people who are not root does not look.
-    PATH = "#{ENV.fetch('PATH')}:/usr/sbin:/sbin"
+    PATH = "#{ENV.fetch('PATH')}:/usr/sbin:/sbin".freeze
 
     attr_reader :pid, :folder
 

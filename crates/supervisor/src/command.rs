@@ -2,6 +2,7 @@
 
 use crate::answer::{print, say};
 use crate::cgi;
+use crate::config_for;
 use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
@@ -27,6 +28,7 @@ Examples:
   oribi -C config/oribi.rb                   settings from a Ruby file
   oribi -d --pid-file oribi.pid              in the background, once it serves
   oribi config --explain                     every setting, its value and where it comes from
+  oribi config nginx                         a configuration for a web server in front; see --help
   oribi check                                load configuration and app, then say what is wrong
   oribi status                               what the running server does; see also restart --help
   oribi lab list                             what can be measured, on this server and on others
@@ -72,10 +74,11 @@ fn command() -> Command {
         )
         .subcommand(
             Command::new("config")
-                .about("Print what is set, as a configuration file")
+                .about("Print what is set, or a configuration for what lies in front")
                 .args(arguments())
                 .arg(switch("explain").help("Print every setting, its value and who has set it"))
-                .arg(switch("json").help("The same as JSON")),
+                .arg(switch("json").help("The same as JSON"))
+                .subcommands(config_for::subcommands(|| arguments().collect())),
         )
         .subcommand(Command::new("options").about("Print the table of options as JSON").hide(true))
         .subcommands(remote::subcommands())
@@ -160,6 +163,14 @@ fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
         (false, true) => Form::Table,
         (false, false) => Form::File,
     };
+    if let Some((name, matches)) = after.subcommand() {
+        let mut line = both(before, after);
+        line.extend(layer(matches));
+        let sources = Sources::read(line, &Ruby::find()?)?;
+        let named = |matches: &ArgMatches| matches.get_one::<PathBuf>("rackup").cloned();
+        let rackup = named(matches).or_else(|| named(before));
+        return config_for::run(name, matches, &sources, rackup.as_deref());
+    }
     let sources = Sources::read(both(before, after), &Ruby::find()?)?;
     explain::explain(&sources, form).map(|()| ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ mod cgi;
 mod channel;
 mod children;
 mod command;
+mod config_for;
 mod control;
 mod daemon;
 mod error_log;
