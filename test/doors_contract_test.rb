@@ -10,7 +10,7 @@ require "helper_web_servers"
 module DoorsContract
   Contract = Helper::Contract
   SERVERS = %i[nginx lighttpd apache].freeze
-  DOORS = %w[http fastcgi scgi].freeze
+  DOORS = %w[http].freeze
 
   # Keys of env that may be there beside those over HTTP, by door and web server. Nothing of what HTTP
   # tells may be missing, nor be different, unless it stands below.
@@ -33,14 +33,15 @@ module DoorsContract
   module Served
     def shared
       @shared ||= begin
-        doors = { "http" => "unix", "fastcgi" => "fastcgi+unix", "scgi" => "scgi+unix" }
-        binds = doors.flat_map { |door, scheme| ["-b", "#{scheme}://#{door}.sock"] }
-        binds += ["-b", "fastcgi://127.0.0.1:0", "-b", "scgi://127.0.0.1:0"]
+        binds = DOORS.flat_map do |door|
+          tcp, unix = door == "http" ? %w[tcp unix] : [door, "#{door}+unix"]
+          ["-b", "#{tcp}://127.0.0.1:0", "-b", "#{unix}://#{door}.sock"]
+        end
         trust = ["--trusted-proxies", "127.0.0.1", "--trusted-proxies", "unix"]
         prefix = self::PREFIX.empty? ? [] : ["--prefix", self::PREFIX]
         words = ["-w", "2", *binds, *trust, *prefix, "--socket-mode", "0666"]
         app = Helper::Case.source("contract.ru")
-        Helper::Server.new(:oribi, *words, app: app, open: true).ready
+        Helper::Server.new(:oribi, *words, app: app, bind: nil, open: true).ready
       end
     end
 
