@@ -45,7 +45,7 @@ end
 
 def told(env)
   body = env["rack.input"].read || ""
-  said = env.select { |_, value| [String, Symbol, true, false, nil].any? { |kind| kind === value } }
+  said = env.select { |_, value| [String, TrueClass, FalseClass].include?(value.class) }
   said["test.keys"] = env.keys.sort
   said["test.body"] = [body.bytesize, Digest::SHA256.hexdigest(body)]
   Marshal.dump(said)
