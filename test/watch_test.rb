@@ -15,8 +15,8 @@ class WatchTest < Helper::Case
 
   def launch(*watched, workers: 2)
     words = watched.flat_map { |one| ["--watch", one] }
-    @server = Helper::Server.new(:oribi, "-w", workers.to_s, *words, app: APP,
-                                                                     files: { "release" => "1" }).ready
+    @server = Helper::Server.new(:oribi, "-w", workers.to_s, *words,
+                                 app: APP, files: { "release" => "1" }).ready
   end
 
   def path(name) = File.join(server.directory, name)
@@ -90,8 +90,8 @@ class WatchTest < Helper::Case
 
   def test_a_change_while_the_app_loads_is_not_missed
     slow = "sleep 0.6 if File.exist?(File.join(__dir__, 'slow'))\n"
-    @server = Helper::Server.new(:oribi, "-w", "1", "--watch", "./release", app: slow + APP,
-                                                                            files: { "release" => "1", "slow" => "" })
+    @server = Helper::Server.new(:oribi, "-w", "1", "--watch", "./release",
+                                 app: slow + APP, files: { "release" => "1", "slow" => "" })
     wait_until("it loads") { server.find("mold").any? }
     sleep 0.3
     write("release", "2")
@@ -113,8 +113,8 @@ class WatchTest < Helper::Case
   end
 
   def test_so_it_is_under_rackup
-    @server = Helper::Server.new(:rackup, "--workers=1", "--watch=release", app: APP,
-                                                                            files: { "release" => "1" }).ready
+    @server = Helper::Server.new(:rackup, "--workers=1", "--watch=release",
+                                 app: APP, files: { "release" => "1" }).ready
     write("release", "2")
     wait_for(2)
     assert_equal "release 2", get.body
