@@ -63,6 +63,7 @@ build: ## install what is missing and build the server and its Ruby extension
 # A running server has the extension mapped: it is replaced by a rename, never written over.
 build-only:
 	@cargo build --locked --release -p oribi -p oribi-ruby
+	@crates/shim/build $(TARGET)/release/oribi-shim
 	@cmp -s $(TARGET)/release/liboribi_ruby.so $(NATIVE) || { \
 	  cp $(TARGET)/release/liboribi_ruby.so $(NATIVE).$$$$ && mv -f $(NATIVE).$$$$ $(NATIVE); }
 
@@ -116,7 +117,7 @@ bench: ## see whether Oribi keeps its promises, against ceilings and other serve
 
 lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are installed
 	@if command -v rubocop >/dev/null; then rubocop --format simple; fi
-	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step tools/chroot .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step tools/chroot .ci/run crates/shim/build; fi
 
 fmt:
 	@cargo fmt --all --check

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Builds extension and binary with one `cargo build` and puts both where Ruby finds them. Written by
-# hand because RubyGems' own builder for Rust makes libraries only.
+# Builds extension, binary and CGI shim, and puts them where Ruby finds them. Written by hand because
+# RubyGems' own builder for Rust makes libraries only.
 
 require "fileutils"
 require "mkmf"
@@ -28,7 +28,7 @@ named = ENV.fetch("CARGO_TARGET_DIR", nil)
 target = named || File.join(Dir.pwd, "target")
 remove_target = named ? "@true" : "rm -rf '#{target}'"
 
-# Both files belong beside the Ruby files that use them, in a checkout as in an installed gem.
+# The files belong beside the Ruby files that use them, in a checkout as in an installed gem.
 # RubyGems calls `make clean`, `make` and `make install`.
 File.write("Makefile", <<~MAKE)
   # Files that a running server has open are replaced by a rename, never written over.
@@ -39,10 +39,13 @@ File.write("Makefile", <<~MAKE)
   all:
   \tcd '#{root}' && RUBY='#{RbConfig.ruby}' CARGO_TARGET_DIR='#{target}' \\
   \t  '#{cargo}' build --release --locked -p oribi -p oribi-ruby
+  \tcd '#{root}' && CARGO_TARGET_DIR='#{target}' \\
+  \t  crates/shim/build '#{target}/release/oribi-shim' '#{cargo}'
 
   install: all
   \t$(call place,#{target}/release/liboribi_ruby.so,#{lib}/#{extension})
   \t$(call place,#{target}/release/oribi,#{lib}/bin/oribi)
+  \t$(call place,#{target}/release/oribi-shim,#{lib}/bin/oribi-shim)
   \t#{remove_target}
 
   clean:

@@ -12,8 +12,8 @@ module Oribi
     ROOT = File.expand_path("..", LIB)
     CHECKOUT = File.exist?(File.join(ROOT, "Makefile"))
     # Where `make` leaves the binary in a checkout, and where RubyGems and Bundler have it put.
-    PLACES = [File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")), "release/oribi"),
-              File.join(LIB, "oribi/bin/oribi")].last(CHECKOUT ? 2 : 1).freeze
+    PLACES = [File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(ROOT, "target")), "release"),
+              File.join(LIB, "oribi/bin")].last(CHECKOUT ? 2 : 1).freeze
     NATIVE = File.join(LIB, "oribi/native.#{RbConfig::CONFIG['DLEXT']}").freeze
     private_constant :LIB, :ROOT, :CHECKOUT, :PLACES, :NATIVE
 
@@ -22,8 +22,17 @@ module Oribi
     # The binary's path, or an error that says how to get one.
     def path
       require_file(NATIVE, "extension")
-      newest = PLACES.select { |place| File.file?(place) }.max_by { |place| File.mtime(place) }
-      require_file(ENV["ORIBI_BINARY"] || newest || PLACES.first, "binary")
+      require_file(ENV["ORIBI_BINARY"] || newest("oribi"), "binary")
+    end
+
+    # The CGI program's path.
+    def shim = require_file(newest("oribi-shim"), "CGI shim")
+
+    # That of the places where it may be.
+    def newest(name)
+      places = PLACES.map { |place| File.join(place, name) }
+      places.select { |place| File.file?(place) }.max_by { |place| File.mtime(place) } ||
+        places.first
     end
 
     # What the binary is told about this Ruby.

@@ -7,7 +7,7 @@ use crate::{Complaint, File};
 const OURS: [(&str, &str, &[&str]); 11] = [
     ("crates/wire", "wire", &[]),
     ("crates/door", "door", &[]),
-    ("crates/shim", "shim", &[]),
+    ("crates/shim", "shim", &["door"]),
     ("crates/tidy", "tidy", &[]),
     ("crates/front", "front", &["wire", "door"]),
     ("crates/worker", "worker", &["wire"]),
