@@ -48,6 +48,7 @@ module Helper
 
     # The server in the foreground, without waiting.
     def launch(env: {})
+      @status = nil
       @log ||= File.join(@base, "log")
       @pid = Process.spawn(environment(env), RbConfig.ruby, File.join(LIB, "acgi.rb"), "--server",
                            @directory, in: File::NULL, out: [@log, "a"], err: %i[child out])
@@ -59,9 +60,16 @@ module Helper
       Helper.wait_until("the server serves; its log: #{log}") do
         raise Minitest::Assertion, "it ended instead: #{log}" if ended?
 
-        File.socket?(socket)
+        answers?
       end
       self
+    end
+
+    def answers?
+      connect.close
+      true
+    rescue SystemCallError
+      false
     end
 
     def log = File.exist?(@log.to_s) ? File.read(@log) : ""
