@@ -148,7 +148,7 @@ class AcgiServerTest < Minitest::Test
   end
 
   def test_commands
-    assert_equal ["dead (0)\n", "", 1], home.run("status")
+    assert_equal ["dead\n", "", 1], home.run("status")
     assert_equal ["", "", 1], home.run("pid")
     assert_equal ["", "", 0], home.run("start")
     out, = home.run("status")

@@ -164,6 +164,34 @@ class AcgiPlainTest < Minitest::Test
   end
 end
 
+# By Oribi, as a Rack app behind its FastCGI door.
+class AcgiNativeTest < Minitest::Test
+  include ScriptTests
+  include PersistentTests
+
+  def self.home
+    @home ||= Helper::Acgi.new.tap do |home|
+      home.write("oribi.rb", "workers 1\n")
+      Minitest.after_run { home.clean_up }
+      home.serve(command: Helper::Acgi::NATIVE)
+    end
+  end
+
+  def ask(...) = self.class.home.ask(...)
+
+  def errors(reply) = reply.errors
+
+  def status(reply) = reply.status
+
+  def test_what_is_no_cgi_is_a_500
+    reply = ask("/nothing")
+    assert_equal [500, 1], [reply.answer.status, reply.status]
+    assert_includes reply.errors, "ended with status 0 before it wrote a whole header"
+    assert_includes ask("/prose").errors, 'the script wrote "Hello, World" where a header should be'
+    assert_equal 302, answer("/location").status
+  end
+end
+
 # Hit directly by a web server.
 class AcgiDirectTest < Minitest::Test
   include ScriptTests

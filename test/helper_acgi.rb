@@ -46,17 +46,20 @@ module Helper
       [out, errors, status.exitstatus]
     end
 
+    PLAIN = [RbConfig.ruby, File.join(LIB, "acgi.rb"), "--server"].freeze
+    NATIVE = [RbConfig.ruby, File.join(ROOT, "exe/oribi"), "cgi", "serve"].freeze
+
     # The server in the foreground, without waiting.
-    def launch(env: {})
+    def launch(env: {}, command: PLAIN)
       @status = nil
       @log ||= File.join(@base, "log")
-      @pid = Process.spawn(environment(env), RbConfig.ruby, File.join(LIB, "acgi.rb"), "--server",
-                           @directory, in: File::NULL, out: [@log, "a"], err: %i[child out])
+      @pid = Process.spawn(environment(env), *command, @directory,
+                           in: File::NULL, out: [@log, "a"], err: %i[child out])
     end
 
     # The same, once it serves.
-    def serve(env: {})
-      launch(env: env)
+    def serve(env: {}, command: PLAIN)
+      launch(env: env, command: command)
       Helper.wait_until("the server serves; its log: #{log}") do
         raise Minitest::Assertion, "it ended instead: #{log}" if ended?
 
@@ -103,11 +106,13 @@ module Helper
       !@status.nil?
     end
 
-    # Its processes of a role: server, mold, worker.
+    # Its processes of a role: server, mold, worker. All: the native server's too.
     def processes(role = nil)
-      found = Helper.all_processes.select do |entry|
+      all = Helper.all_processes
+      found = all.select do |entry|
         entry.title.end_with?(" #{@directory}") && entry.title.match?(/\Aacgi: #{role}/)
       end
+      found |= Helper.family(@pid, all) if @pid && role.nil?
       found.each { |entry| @seen[entry.pid] = entry }
     end
 

@@ -48,7 +48,7 @@ module ACGI
 
     def tell(name, pid, alive)
       if name == "status"
-        puts "#{alive ? 'alive' : 'dead'} (#{pid})"
+        puts alive ? "alive (#{pid})" : ["dead", *("(#{pid})" if pid.positive?)].join(" ")
       elsif alive
         puts pid
       end

@@ -1,53 +1,76 @@
 # frozen_string_literal: true
 
 module ACGI
-  # SCRIPT_NAME and PATH_INFO of Rack from what web servers call so.
+  # SCRIPT_NAME and PATH_INFO of Rack from what web servers call so. They send both decoded, and
+  # each in its own way; the app gets them as the client wrote them, as over HTTP.
   module Paths
     # What a path keeps when it is written down again (RFC 3986, section 3.3).
-    PLAIN = %r{[^A-Za-z0-9\-._~!$&'()*+,;=:@/]}n
+    ENCODED = %r{[^A-Za-z0-9\-._~!$&'()*+,;=:@/]}n
 
     module_function
 
-    # Both, as they stand in an env: SCRIPT_NAME decoded no more than PATH_INFO is, and never "/".
+    # Both. The path is REQUEST_URI's where that is what the web server has looked at; otherwise,
+    # where it was rewritten, what the web server says.
     def of(params)
       raw = raw(params["REQUEST_URI"])
-      script, path = params.values_at("SCRIPT_NAME", "PATH_INFO")
-      return whole(params, raw, script) if path.nil?
+      script, info = told(params, raw)
+      name, path = split(raw, script, info, params.key?("PATH_INFO"))
+      name.empty? && path.empty? ? ["", "/"] : [name, path]
+    end
+
+    # nginx and Apache may send no PATH_INFO, and all of the path as SCRIPT_NAME.
+    def told(params, raw)
+      script, info = params.values_at("SCRIPT_NAME", "PATH_INFO")
+      return ["", script || params["DOCUMENT_URI"] || decode(raw || "/")] if info.nil?
 
       script = script.to_s
-      # Asked for as its directory: the index belongs to no path.
-      index = script[%r{\A(.*)/[^/]+\z}m, 1]
-      decoded = raw && Variables.decode(raw)
-      if index && decoded && !under?(decoded, script) && under?(decoded, index)
-        script = index
-        path = decoded.delete_prefix(index) if path.empty?
+      return [script, info] unless script.end_with?("/")
+
+      [script.delete_suffix("/"), info.empty? ? "/" : info]
+    end
+
+    def split(raw, script, info, sent)
+      if raw
+        return cut(raw, script) if decode(raw) == script + info
+        # Some send the whole path as PATH_INFO whatever SCRIPT_NAME is.
+        return ["", raw] if !info.empty? && decode(raw) == info
+
+        directory = sent && directory(decode(raw), script, info)
+        return cut(raw, directory) if directory
       end
-      split(raw, decoded, script.delete_suffix("/"), path)
+      [encode(script), encode(info)]
     end
 
-    # The web server makes no difference: all of it is PATH_INFO.
-    def whole(params, raw, script)
-      name = script || params["DOCUMENT_URI"] || (raw && Variables.decode(raw)) || "/"
-      split(raw, raw && Variables.decode(raw), "", name)
+    # That of a script which the path does not name: the script is its index, or answers for
+    # everything in it.
+    def directory(path, script, info)
+      directory, _, file = script.rpartition("/")
+      return unless file.include?(".") && under?(path, directory)
+
+      rest = path.delete_prefix(directory)
+      directory if info.empty? ? !rest.match?(%r{//|/\.{1,2}(/|\z)}) : rest == info
     end
 
-    # As the client wrote it, where that is what is meant.
-    def split(raw, decoded, script, path)
-      return [encode(script), encode(path)] unless raw && decoded == script + path
-
-      # Each of its bytes is a character of the raw path, or three.
-      name = raw[/\A(?:%\h\h|.){#{script.bytesize}}/mn]
+    # Behind what spells `name`: each of its bytes is a character of the raw path, or three.
+    def cut(raw, name)
+      name = raw[/\A(?:%\h\h|.){#{name.bytesize}}/mn]
       [name, raw.delete_prefix(name)]
     end
 
-    # The path of a REQUEST_URI, which may be a whole URI.
+    # The path of a REQUEST_URI, which may be a whole URI; nil when it is none.
     def raw(uri)
-      path = uri.to_s.b[%r{\A(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)?([^?#]*)}n, 1]
-      path.start_with?("/") ? path : nil
+      return if uri.nil?
+
+      path = uri.b[%r{\A(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)?([^?#]*)}n, 1]
+      return "/" if path.empty?
+
+      path if path.start_with?("/")
     end
 
     def under?(path, base) = path == base || path.start_with?("#{base}/")
 
-    def encode(path) = path.b.gsub(PLAIN) { format("%%%02X", $&.ord) }
+    def encode(path) = path.b.gsub(ENCODED) { format("%%%02X", $&.ord) }
+
+    def decode(path) = Variables.decode(path)
   end
 end

@@ -12,6 +12,8 @@ module ACGI
     # Seconds that a server may take to load its app, and to finish its requests.
     PATIENCE = 60
     STEP = 0.01
+    # Seconds after which one that answers is not ending.
+    DOUBT = 1
 
     attr_reader :directory, :run
 
@@ -53,11 +55,14 @@ module ACGI
     end
 
     # The lock of a server, taken for life; nil when another server serves already. One that is
-    # ending is waited for.
+    # ending is waited for: it may answer for a moment yet. `lock` is held by whoever started this
+    # process.
     def take_over
       file = open_lock("server.lock")
+      doubt = now
       until file.flock(File::LOCK_EX | File::LOCK_NB)
-        return file.close if locked(File::LOCK_SH) { answers? }
+        doubt = now unless answers?
+        return file.close if now - doubt > DOUBT
 
         sleep(STEP)
       end
@@ -67,7 +72,7 @@ module ACGI
       file
     end
 
-    # The pid of the last server, and whether it lives.
+    # The pid of the last server (0: there was none), and whether it lives.
     def server
       file = open_lock("server.lock")
       alive = !file.flock(File::LOCK_SH | File::LOCK_NB)
