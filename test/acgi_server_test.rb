@@ -16,7 +16,7 @@ class AcgiServerTest < Minitest::Test
   def teardown = @home&.clean_up
 
   def home(files = nil, settings: nil)
-    @home ||= (files ? Acgi.new(files) : Acgi.new).tap { |home| home.write("oribi.rb", settings) if settings }
+    @home ||= Acgi.new(*[files].compact).tap { |home| home.write("oribi.rb", settings) if settings }
   end
 
   def code(version) = format(COUNT, version: version)
@@ -114,7 +114,8 @@ class AcgiServerTest < Minitest::Test
     Process.kill("TERM", home.pid)
     wait_until("no socket") { !File.exist?(home.socket) }
     writer.close
-    assert_equal [200] * 5, clients.map { |client| client.reply.answer.status }
+    statuses = clients.map { |client| client.reply.answer.status }
+    assert_equal [200] * 5, statuses
     assert_equal 0, home.wait
   ensure
     clients&.each(&:close)

@@ -170,12 +170,14 @@ class AcgiNativeTest < Minitest::Test
   include PersistentTests
 
   def self.home
-    @home ||= Helper::Acgi.new.tap do |home|
+    @home ||= Helper::Acgi.new(files).tap do |home|
       home.write("oribi.rb", "workers 1\n")
       Minitest.after_run { home.clean_up }
       home.serve(command: Helper::Acgi::NATIVE)
     end
   end
+
+  def self.files = { "server.cgi" => File.read(Helper::Acgi::SCRIPT) }
 
   def ask(...) = self.class.home.ask(...)
 
@@ -190,6 +192,19 @@ class AcgiNativeTest < Minitest::Test
     assert_includes ask("/prose").errors, 'the script wrote "Hello, World" where a header should be'
     assert_equal 302, answer("/location").status
   end
+end
+
+# The same behind Rack's judge.
+class AcgiLintTest < AcgiNativeTest
+  RACKUP = <<~RUBY
+    require "acgi"
+    require "rack/lint"
+    require "uri"
+    use Rack::Lint
+    run ACGI.rack_app("script.cgi")
+  RUBY
+
+  def self.files = { "config.ru" => RACKUP, "script.cgi" => File.read(Helper::Acgi::SCRIPT) }
 end
 
 # Hit directly by a web server.
