@@ -82,11 +82,10 @@ class CgiServeTest < Helper::Case
 
   def test_requests_run_beside_each_other
     place.get
-    held = Thread.new { place.get("/hold").body.to_i }
-    wait_until("one runs") { waiting == [0, 1] }
-    other = place.get.body.to_i
-    release_until { !held.alive? }
-    refute_equal held.value, other
+    held = Array.new(4) { Thread.new { place.get("/hold").body.to_i } }
+    wait_until("four run") { waiting == [0, 4] }
+    release_until { held.none?(&:alive?) }
+    assert_equal 4, held.map(&:value).uniq.size
   end
 
   # All of them in one process, each in its turn.
@@ -216,6 +215,33 @@ class CgiServeTest < Helper::Case
     File.chown(65_534, nil, place.run)
     assert_match(/belongs to another user \(uid 65534\)/, place.cgi("serve").first)
     assert_equal ["dead", 1], place.cgi("status")
+  end
+
+  SCRIPT = <<~'RUBY'
+    #!/usr/bin/env ruby
+    require "acgi"
+    $count = 0
+    ACGI.each_cgi do |cgi|
+      warn "release 1 was asked"
+      exit(7) if cgi.path_info == "/exit"
+      cgi.out("type" => "text/plain") { "#{$count += 1} #{Dir.pwd} #{cgi.params['a']} release 1" }
+    end
+  RUBY
+
+  def test_a_script_stays_in_memory
+    place("affinity :single")
+    place.write("server.cgi", SCRIPT)
+    here = File.realpath(place.directory)
+    assert_equal "1 #{here} [\"b c\"] release 1", place.get("/?a=b+c").body
+    assert_equal "2 #{here} [] release 1", place.get.body
+    client = place.client
+    reply = client.ask("/exit", keep: false)
+    assert_equal [7, "release 1 was asked\n"], [reply.status, reply.errors[/.*asked\n/]]
+    place.write("server.cgi", SCRIPT.gsub("release 1", "release 2"))
+    wait_until("the new script serves") { place.get.body.end_with?("release 2") }
+    assert_equal 1, place.started
+  ensure
+    client&.close
   end
 
   def test_a_script_has_one_thread

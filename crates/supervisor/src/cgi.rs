@@ -22,6 +22,8 @@ use wire::settings;
 /// restart back, and what visitors of a web site see is not for developers.
 const DEFAULTS: [(&str, &str); 3] =
     [("idle_timeout", "900"), ("rollback_window", "0"), ("environment", "production")];
+/// Workers, where there are not even more cores: who writes CGI counts on its running beside itself.
+const WORKERS: usize = 4;
 /// The settings of a directory's server.
 const CONFIG: &str = "oribi.rb";
 /// A CGI script. It wins over a rackup file.
@@ -157,5 +159,8 @@ fn defaults() -> Layer {
     let origin = Origin::Handler("oribi cgi serve".into());
     let said = std::env::var_os("RACK_ENV").is_some();
     let ours = DEFAULTS.into_iter().filter(|(name, _)| *name != "environment" || !said);
-    ours.map(|(name, text)| (name, given([text.to_owned()], &origin))).collect()
+    let workers = std::thread::available_parallelism().map_or(WORKERS, |n| n.get().max(WORKERS));
+    let ours = ours.map(|(name, text)| (name, text.to_owned()));
+    let ours = ours.chain([("workers", workers.to_string())]);
+    ours.map(|(name, text)| (name, given([text], &origin))).collect()
 }
