@@ -2,6 +2,7 @@
 
 require "helper_case"
 require "helper_fastcgi"
+require "helper_web_servers"
 
 # A server with all doors, and the ways to them.
 class GatewayCase < Helper::Case
@@ -177,5 +178,38 @@ class GatewayEndsTest < GatewayCase
     assert_equal (0..19).map { |size| "#{'e' * size}before x\nafter all\nclosed\n" }, replies
     gate.open
     assert_equal "before\nbehind\n", held.reply.errors
+  end
+end
+
+# What becomes of errors in real web servers, each with its example's configuration.
+class GatewayWebServerTest < GatewayCase
+  serve "gateway.ru", "-w", "1", *DOORS
+
+  def teardown
+    super
+    @web&.stop
+  end
+
+  def behind(kind)
+    text = File.read(File.join(Helper::ROOT, "examples/behind-#{kind}/fastcgi.conf"))
+    port = free_port
+    text = text.gsub(/\b8080\b/, port.to_s).gsub(/\b9000\b/, port_of("fastcgi").to_s)
+    @web = Helper::WebServer.new(kind, text).ready(port)
+    keep(Helper::Client.tcp(port))
+  end
+
+  # By the examples' own names.
+  %i[nginx lighttpd apache].each do |kind|
+    define_method("test_errors_are_in_the_log_of_#{kind}") do
+      client = behind(kind)
+      # Far more than the web server keeps of it, then as little as it takes.
+      assert_equal 10, client.get("/size/1000000/10").body.size
+      assert_equal 3_000_000, client.get("/size/100000/3000000").body.size
+      assert_equal "onetwo", client.get("/talking").body
+      assert_equal 500, client.get("/raise").status
+      wait_until("the errors are in #{@web.log[0, 3000]}") do
+        ["closed", "GET /raise: ArgumentError: on purpose"].all? { |line| @web.log.include?(line) }
+      end
+    end
   end
 end
