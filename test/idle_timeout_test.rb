@@ -45,6 +45,25 @@ class IdleTimeoutTest < Helper::Case
     assert_equal 0, server.wait
   end
 
+  # systemd starts the next one when somebody comes.
+  def test_sockets_of_others_are_left_to_them
+    listener = TCPServer.new("127.0.0.1", 0)
+    served = Array.new(2) do
+      client = keep(Helper::Client.tcp(listener.addr[1])).write(Helper::Client.request("GET /"))
+      @server = Helper::Server.new(:oribi, "-w", "1", "--idle-timeout", "0.3", bind: nil,
+                                   before: ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"],
+                                   env: { "LISTEN_FDS" => "1" }, fds: [listener])
+      status = client.answer.status
+      ended = server.wait
+      server.clean_up
+      @server = nil
+      [status, ended]
+    end
+    assert_equal [[200, 0]] * 2, served
+  ensure
+    listener&.close
+  end
+
   # Who holds the lock is about to connect: the socket file stays until then, or until the holder
   # has been waited for long enough.
   def test_a_client_that_connects_just_then_is_served
