@@ -176,6 +176,13 @@ class FastCgiTest < Helper::Case
     assert_equal 200, client.get("/again").status
   end
 
+  def test_a_refusal_reaches_a_web_server_that_still_sends
+    start("queue.ru", "-w", "1", "--body-limit", "1000", "-b", "fastcgi://127.0.0.1:0")
+    body = "x" * 10_000_000
+    reply = fastcgi.ask("/", body: body, keep: false)
+    assert_equal 413, reply.answer.status
+  end
+
   def test_broken_peers_are_cut_off_and_harm_nobody
     [
       "GET / HTTP/1.1\r\n\r\n", "\x02" * 64, F.record(F::BEGIN_REQUEST, 1, "short"),
@@ -235,5 +242,36 @@ class FastCgiTest < Helper::Case
     assert_equal 200, held.reply.answer.status
     assert held.ended?
     assert_equal 0, server.wait
+  end
+end
+
+# As web servers start their FastCGI applications: the socket takes the place of standard input.
+class FastCgiSpawnedTest < Helper::Case
+  def spawned(input, **env)
+    app = Helper::Case.source("queue.ru")
+    env = env.transform_keys(&:to_s)
+    @server = Helper::Server.new(:oribi, "-w", "1", bind: nil, app: app, env: env, input: input)
+    @server.ready
+  end
+
+  def test_the_socket_in_place_of_standard_input
+    listener = TCPServer.new("127.0.0.1", 0)
+    port = listener.local_address.ip_port
+    spawned(listener)
+    assert_includes server.log, "listening on fastcgi://127.0.0.1:#{port}"
+    assert_equal 200, keep(Helper::FastCgi.tcp(port)).get("/").status
+  ensure
+    listener.close
+  end
+
+  def test_only_the_web_servers_that_are_named_may_connect
+    listener = TCPServer.new("127.0.0.1", 0)
+    port = listener.local_address.ip_port
+    spawned(listener, FCGI_WEB_SERVER_ADDRS: "127.0.0.2, 127.0.0.3")
+    assert keep(Helper::FastCgi.tcp(port)).ended?
+    from = TCPSocket.new("127.0.0.1", port, "127.0.0.3", 0)
+    assert_equal 200, keep(Helper::FastCgi.new(from)).get("/").status
+  ensure
+    listener.close
   end
 end

@@ -27,7 +27,7 @@ module Helper
     # `open`.
     def initialize(how, *arguments, app: APP, files: {}, bind: "tcp://127.0.0.1:0", env: {},
                    rackup: [], tree: nil, executable: File.join(ROOT, "exe/oribi"), before: [],
-                   out: nil, open: false, fds: [])
+                   out: nil, open: false, fds: [], input: File::NULL)
       @how = how
       @before = before
       @rackup = rackup
@@ -43,7 +43,7 @@ module Helper
       @seen = {}
       env = { "RUBYLIB" => LIB, "ORIBI_MOLD" => nil,
               "ORIBI_RUNTIME_DIR" => File.join(@directory, "control") }.merge(env)
-      streams = { in: File::NULL, out: out || @log, err: %i[child out] }
+      streams = { in: input, out: out || @log, err: %i[child out] }
       fds.each_with_index { |io, index| streams[index + 3] = io }
       words = [*@before, *command(bind, arguments)]
       @pid = Process.spawn(env, *words, chdir: @directory, **streams)

@@ -12,7 +12,8 @@ use crate::{drain, sweep, table};
 use bytes::{Buf, Bytes, BytesMut};
 use door::fastcgi::{self, Begin, Record, kind, role, status};
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 /// Bytes read at a time.
@@ -22,8 +23,21 @@ const REQUESTS: usize = 128;
 /// Bytes of bodies that may wait for the disk before nothing more is read.
 const WAITING: usize = 512 * 1024;
 
+/// Web servers that may connect, as the one that started us says (section 3.2); None: all.
+fn allowed() -> Option<&'static [IpAddr]> {
+    static ALLOWED: OnceLock<Option<Vec<IpAddr>>> = OnceLock::new();
+    let said = || std::env::var("FCGI_WEB_SERVER_ADDRS").ok();
+    let read = |list: String| list.split(',').flat_map(|one| one.trim().parse()).collect();
+    ALLOWED.get_or_init(|| said().map(read)).as_deref()
+}
+
 /// Serves the connection to its end.
 pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Option<Refusal>) {
+    let is_allowed = |client| allowed().is_none_or(|all| all.contains(&client));
+    if !peer.client.is_none_or(is_allowed) {
+        static LOG: Seldom = Seldom::new();
+        return LOG.say(&format!("FCGI_WEB_SERVER_ADDRS does not name {}", peer.who()));
+    }
     let _watched = sweep::watch(peer.clone()).await;
     let mut connection = Connection {
         socket,
@@ -33,9 +47,13 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
         requests: Vec::new(),
         out: Shared::new(Out::default()),
         closing: false,
+        unread: false,
     };
     if connection.parse().is_ok() {
         poll_fn(|context| connection.poll(context)).await;
+    }
+    if connection.closing && connection.unread {
+        super::part(&mut connection.socket, &connection.peer).await;
     }
 }
 
@@ -50,6 +68,8 @@ struct Connection {
     out: Shared<Out>,
     /// The connection ends with the requests that are under way.
     closing: bool,
+    /// A request has been answered before all of its body had come.
+    unread: bool,
 }
 
 /// A request that has begun and not ended.
@@ -282,6 +302,7 @@ impl Connection {
 
     fn forget(&mut self, place: usize) {
         let request = self.requests.swap_remove(place);
+        self.unread |= !request.is_read();
         self.closing |= !request.keep || drain::is_giving_way();
     }
 
@@ -302,6 +323,10 @@ impl Connection {
 impl Request {
     fn end(&self, out: &Shared<Out>, app_status: u32, protocol_status: u8) {
         fastcgi::put_end(out.get().small(), self.id, app_status, protocol_status);
+    }
+
+    fn is_read(&self) -> bool {
+        matches!(&self.stage, Stage::Running(running) if running.inbox.get().has_ended())
     }
 
     /// Bytes of its body that nobody has taken.

@@ -54,11 +54,18 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
     entry.iter_mut().for_each(|entry| entry.answers(&response));
     peer.link.stands(Phase::Replying);
     head::exit_status(&mut response);
-    let mut sending = Sending { out: Out::default(), client, entry, body: None };
+    let mut sending = Sending { out: Out::default(), client: client.clone(), entry, body: None };
     let wants_body = head::has_body(response.status());
     head::write(sending.out.small(), &response, wants_body);
     sending.body = wants_body.then(|| response.into_body());
     poll_fn(|context| sending.poll(context)).await;
+    let unread = client.get().left > 0;
+    if unread {
+        drop(sending);
+        if let Some(mut client) = client.only() {
+            super::part(&mut client.socket, &peer).await;
+        }
+    }
 }
 
 /// The request of these headers to its reply. None: nobody waits for it any more.
@@ -198,10 +205,7 @@ impl Sending {
             let full = self.out.is_full();
             match ready!(self.out.poll_flush(&mut client.socket, &client.peer, context)) {
                 Err(_) => return Poll::Ready(()),
-                Ok(()) if self.body.is_none() => {
-                    let _ = client.socket.poll_shutdown(context);
-                    return Poll::Ready(());
-                }
+                Ok(()) if self.body.is_none() => return Poll::Ready(()),
                 Ok(()) if full => {}
                 // The body has no more yet, and wakes this task when it has.
                 Ok(()) => return Poll::Pending,

@@ -18,6 +18,11 @@ impl<T> Shared<T> {
         Shared(Arc::new(Mutex::new(thing)))
     }
 
+    /// The thing, if nobody else has it any more.
+    pub fn only(self) -> Option<T> {
+        Arc::into_inner(self.0)?.into_inner().ok()
+    }
+
     /// The thing itself.
     pub fn get(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,5 @@
-//! Listeners that somebody else has bound: `start_server` or systemd.
+//! Listeners that somebody else has bound: `start_server`, systemd, or a web server that starts its
+//! FastCGI applications itself.
 
 use super::Listener;
 use crate::inherit;
@@ -6,7 +7,8 @@ use crate::spawn::CALLER;
 use rustix::net::sockopt::{socket_acceptconn, socket_type};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, getsockname};
 use std::net::SocketAddr;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use wire::settings::{Address, Door};
 
 /// How `start_server` names its sockets: `8080=3;127.0.0.1:8081=4;/run/app.sock=5`.
 const START_SERVER: &str = "SERVER_STARTER_PORT";
@@ -31,6 +33,9 @@ pub fn take() -> Result<Vec<Listener>, String> {
     } else {
         (LISTEN_FDS, counted())
     };
+    if named.is_empty() {
+        return Ok(standard_input().into_iter().collect());
+    }
     let mut listeners = Vec::new();
     for (name, number) in &named {
         let fd = inherit::take(*number).map_err(|_| not_open(variable, *number))?;
@@ -72,6 +77,15 @@ fn counted() -> Vec<(String, RawFd)> {
     }
     let count = number(LISTEN_FDS).unwrap_or(0) as RawFd;
     (3..3 + count).map(|fd| (format!("fd {fd}"), fd)).collect()
+}
+
+/// The socket that a web server has put in the place of standard input (FastCGI 1.0, section 2.2).
+fn standard_input() -> Option<Listener> {
+    let fd = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
+    let listener = adopt(fd).ok()??;
+    let address = Address::parse(&listener.address).ok()?;
+    let address = Address { door: Door::FastCgi, ..address }.to_string();
+    Some(Listener { address, ..listener })
 }
 
 /// A listener; none if the socket is of a kind that is for others, such as UDP.
