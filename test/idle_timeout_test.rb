@@ -48,11 +48,11 @@ class IdleTimeoutTest < Helper::Case
   # systemd starts the next one when somebody comes.
   def test_sockets_of_others_are_left_to_them
     listener = TCPServer.new("127.0.0.1", 0)
+    given = { before: ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"],
+              env: { "LISTEN_FDS" => "1" }, fds: [listener], bind: nil }
     served = Array.new(2) do
       client = keep(Helper::Client.tcp(listener.addr[1])).write(Helper::Client.request("GET /"))
-      @server = Helper::Server.new(:oribi, "-w", "1", "--idle-timeout", "0.3", bind: nil,
-                                   before: ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"],
-                                   env: { "LISTEN_FDS" => "1" }, fds: [listener])
+      @server = Helper::Server.new(:oribi, "-w", "1", "--idle-timeout", "0.3", **given)
       status = client.answer.status
       ended = server.wait
       server.clean_up
