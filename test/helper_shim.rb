@@ -74,8 +74,9 @@ module Helper
     SERVER = <<~'RUBY'
       require "socket"
       File.write("starts", "#{Process.pid}\n", mode: "a")
-      %s
-      server = UNIXServer.new(%s)
+      %1$s
+      File.delete(%2$s) if File.exist?(%2$s)
+      server = UNIXServer.new(%2$s)
       loop do
         Thread.new(server.accept) do |peer|
           kind, length = nil

@@ -62,9 +62,6 @@ fn wait_for(lock: &OwnedFd, operation: FlockOperation) -> Result<(), Fault> {
 
 /// A connection, if somebody listens. It waits where the server's backlog is full.
 fn try_connect(path: &Path) -> Result<Option<OwnedFd>, Fault> {
-    if !place::socket(path)? {
-        return Ok(None);
-    }
     let fault = |error: Errno| {
         let detail = match error {
             Errno::NAMETOOLONG => {
@@ -76,6 +73,9 @@ fn try_connect(path: &Path) -> Result<Option<OwnedFd>, Fault> {
             .because(format!("{}: {detail}", path.display()))
     };
     let address = SocketAddrUnix::new(path).map_err(fault)?;
+    if !place::socket(path)? {
+        return Ok(None);
+    }
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(fault)?;
     match retry_on_intr(|| connect(&socket, &address)) {

@@ -53,6 +53,8 @@ pub fn subcommand() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
+        .subcommand(command("install", "Put index.cgi beside an app"))
+        .subcommand(command("bundle", "Make a folder for a host that has only Ruby and CGI"))
         .subcommand(command("serve", "Serve until there has been nothing to do for a while"))
         .subcommand(command("status", "Say whether the server is alive (exit 0) or dead (exit 1)"))
         .subcommand(command("stop", "End the server once what runs and waits is finished"))
@@ -62,6 +64,9 @@ pub fn subcommand() -> Command {
 /// Runs one of them.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let Some((name, after)) = matches.subcommand() else { return Ok(ExitCode::FAILURE) };
+    if ["install", "bundle"].contains(&name) {
+        return Err(format!("`oribi cgi {name}` is the gem's: this is its binary alone"));
+    }
     let named = after.get_one::<PathBuf>("directory").ok_or("no directory is named")?;
     let directory = run::canonical(named)?;
     let life = || RunDirectory::find(&directory).map_or(Ok(Life::Dead(None)), |run| run.life());
