@@ -312,3 +312,6 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     let text = text.split_once('%').map_or(text, |(address, _zone)| address);
     text.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
+
+#[cfg(test)]
+mod tests;

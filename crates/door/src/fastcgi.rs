@@ -173,3 +173,6 @@ impl<'a> Iterator for Pairs<'a> {
         Some(pair.ok_or(Fault::BadPairs))
     }
 }
+
+#[cfg(test)]
+mod tests;

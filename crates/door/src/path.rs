@@ -192,7 +192,58 @@ mod tests {
         }
     }
 
+    #[test]
+    fn prefixes_end_at_boundaries() {
+        for (path, prefix, wanted) in [
+            ("/app", "/app", Some(("/app", ""))),
+            ("/app/", "/app", Some(("/app", "/"))),
+            ("/app/x", "/app", Some(("/app", "/x"))),
+            ("/app//x", "/app", Some(("/app", "//x"))),
+            ("/app/x", "/app/", Some(("/app", "/x"))),
+            ("/%61pp/x%2f", "/app", Some(("/%61pp", "/x%2f"))),
+            ("/a/b%5D/c", "/a/b]", Some(("/a/b%5D", "/c"))),
+            ("/x", "", Some(("", "/x"))),
+            ("/", "/", Some(("", "/"))),
+            ("//x", "/", Some(("", "//x"))),
+            ("/apple", "/app", None),
+            ("/ap", "/app", None),
+            ("/%61pple", "/app", None),
+            ("/APP/x", "/app", None),
+            ("//app/x", "/app", None),
+            ("/./app/x", "/app", None),
+            ("/app%2Fx", "/app", None),
+            ("/a%2Fb/x", "/a/b", None),
+            ("/%zzpp/x", "/app", None),
+            ("/app%", "/app", None),
+            ("", "/app", None),
+            ("x", "", None),
+        ] {
+            assert_eq!(split(path, prefix), wanted, "{path} under {prefix}");
+        }
+    }
+
+    #[test]
+    fn paths_are_encoded_where_they_need_it() {
+        let all: Vec<u8> = (0..=255).collect();
+        let encoded = encode(&all);
+        let decoded: Option<Vec<u8>> = Letters(&encoded).map(|letter| Some(letter?.0)).collect();
+        assert_eq!(decoded.as_deref(), Some(&all[..]));
+        assert!(encoded.iter().all(|c| c.is_ascii_graphic() && !b"\"#<>?[\\]^`{|}".contains(c)));
+        assert!(matches!(encode(b"/a-b._~!$&'()*+,;=:@"), Cow::Borrowed(_)));
+        assert_eq!(&*encode("/a%20b é?".as_bytes()), b"/a%2520b%20%C3%A9%3F");
+    }
+
     proptest! {
+        #[test]
+        fn prefix_and_rest_are_the_path(path in "(/|%2[fF]|%61|a|p){0,8}", prefix in "(/[ap]{1,2}){0,2}") {
+            if let Some((script, info)) = split(&path, &prefix) {
+                prop_assert_eq!(script.to_owned() + info, &path[..]);
+                prop_assert!(matches!(info.as_bytes().first(), None | Some(b'/')));
+                let spelt: Vec<u8> = Letters(script.as_bytes()).map(|letter| letter.unwrap().0).collect();
+                prop_assert_eq!(spelt, prefix.as_bytes());
+            }
+        }
+
         #[test]
         fn nothing_dangerous_is_left(path in "/?((%2[eEfF]|%00|%25|[./a%2eE\\\\ ])|[a-z]{1,3}/){0,12}") {
             let Some(path) = clean(path.as_bytes()) else { return Ok(()) };

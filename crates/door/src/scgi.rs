@@ -92,3 +92,135 @@ pub fn put_headers<'a>(
     }
     out.push(b',');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(pairs: &[(&str, &str)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let pairs = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        put_headers(&mut out, pairs);
+        out
+    }
+
+    /// A block as it is, in its netstring.
+    fn wrapped(block: &[u8]) -> Vec<u8> {
+        [format!("{}:", block.len()).as_bytes(), block, b","].concat()
+    }
+
+    fn fault(bytes: &[u8]) -> Option<Fault> {
+        headers(bytes, 1000).err()
+    }
+
+    const PLAIN: [(&str, &str); 4] =
+        [("CONTENT_LENGTH", "27"), ("SCGI", "1"), ("REQUEST_METHOD", "POST"), ("QUERY_STRING", "")];
+
+    #[test]
+    fn the_example_of_the_specification() {
+        let sent = b"70:CONTENT_LENGTH\x0027\0SCGI\x001\0REQUEST_METHOD\0POST\0\
+            REQUEST_URI\0/deepthought\0,What is the answer to life?";
+        let (block, body) = headers(sent, 1000).unwrap().unwrap();
+        assert_eq!(&sent[body..], b"What is the answer to life?");
+        let wanted = [&PLAIN[..3], &[("REQUEST_URI", "/deepthought")]].concat();
+        let wanted: Vec<_> = wanted.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
+        assert_eq!(block.collect::<Vec<_>>(), wanted);
+        assert_eq!(
+            &sent[..body],
+            written(&[&PLAIN[..3], &[("REQUEST_URI", "/deepthought")]].concat())
+        );
+    }
+
+    #[test]
+    fn what_is_no_netstring() {
+        for bytes in
+            ["GET / HTTP/1.1\r\n", ":", "-1:", "+9:", " 9:", "0:,", "07:", "9;", "9 :", "\x01"]
+        {
+            assert_eq!(fault(bytes.as_bytes()), Some(Fault::BadScgi), "{bytes}");
+        }
+        let whole = written(&PLAIN);
+        let mut other = whole.clone();
+        *other.last_mut().unwrap() = b';';
+        assert_eq!(fault(&other), Some(Fault::BadScgi));
+        for more in ["", "1", "70", "999"] {
+            assert_eq!(headers(more.as_bytes(), 1000).map(|found| found.is_none()), Ok(true));
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_seen_in_its_length() {
+        let whole = written(&PLAIN);
+        let length = whole.len() - 4;
+        assert!(headers(&whole, length).unwrap().is_some());
+        assert_eq!(headers(&whole, length - 1).err(), Some(Fault::HeadTooLong));
+        for long in ["1001", "1001:", "99999", "99999999999999999999999999999999"] {
+            assert_eq!(fault(long.as_bytes()), Some(Fault::HeadTooLong), "{long}");
+        }
+        assert_eq!(fault(b"1000:"), None);
+    }
+
+    #[test]
+    fn what_is_no_block_of_variables() {
+        for block in [
+            // CONTENT_LENGTH comes first, SCGI is there once and is 1.
+            &b"SCGI\x001\0CONTENT_LENGTH\x000\0"[..],
+            b"content_length\x000\0SCGI\x001\0",
+            b"CONTENT_LENGTHS\x000\0SCGI\x001\0",
+            b"CONTENT_LENGTH\x000\0",
+            b"CONTENT_LENGTH\x000\0SCGI\x002\0",
+            b"CONTENT_LENGTH\x000\0SCGI\0\0",
+            b"CONTENT_LENGTH\x000\0SCGI\x001\0SCGI\x001\0",
+            // Names without values, values without ends, names without letters.
+            b"CONTENT_LENGTH\x000\0SCGI\x001\0A\0",
+            b"CONTENT_LENGTH\x000\0SCGI\x001\0A\0b",
+            b"CONTENT_LENGTH\x000\0SCGI\x001",
+            b"CONTENT_LENGTH\x000\0SCGI\x001\0\0b\0",
+            b"CONTENT_LENGTH\0",
+            b"\0\0",
+        ] {
+            assert_eq!(fault(&wrapped(block)), Some(Fault::BadScgi), "{block:?}");
+        }
+        // At once, not when all of it has come.
+        assert_eq!(fault(b"900:SCGI"), Some(Fault::BadScgi));
+        assert_eq!(fault(b"900:CONTENT_LENGTH"), None);
+    }
+
+    #[test]
+    fn names_may_come_twice() {
+        let twice = [&PLAIN[..], &[("HTTP_X", "a"), ("HTTP_X", "b")]].concat();
+        assert_eq!(headers(&written(&twice), 1000).unwrap().unwrap().0.count(), 6);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            others in prop::collection::vec(("[A-Z_]{1,9}X", "[^\0]{0,30}"), 0..9),
+            body in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let others = others.iter().map(|(name, value)| (&name[..], &value[..]));
+            let pairs: Vec<_> = PLAIN.into_iter().chain(others).collect();
+            let head = written(&pairs);
+            let sent = [&head[..], &body].concat();
+            for cut in 0..head.len() {
+                prop_assert!(headers(&sent[..cut], 9999).unwrap().is_none());
+            }
+            for cut in head.len()..=sent.len() {
+                let (block, end) = headers(&sent[..cut], 9999).unwrap().unwrap();
+                prop_assert_eq!(end, head.len());
+                let wanted = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+                prop_assert!(block.eq(wanted));
+            }
+        }
+
+        #[test]
+        fn cut_anywhere_it_says_the_same(sent in "[0-9]{0,2}[:;]?(CONTENT_LENGTH\0[0-9]{0,2}\0)?(SCGI\0[12]\0)?([A-C]{0,2}\0){0,4}[,]?[a-z\0]{0,4}") {
+            let ends = |bytes: &[u8]| headers(bytes, 60).map(|found| found.map(|(_, end)| end));
+            let whole = ends(sent.as_bytes());
+            for cut in 0..sent.len() {
+                let early = ends(&sent.as_bytes()[..cut]);
+                prop_assert!(early == Ok(None) || early == whole, "{:?} then {:?}", early, whole);
+            }
+        }
+    }
+}

@@ -231,6 +231,8 @@ fn prefix(said: &Said) -> Result<String, String> {
     let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
     let right = text.starts_with('/') && !text.contains("//") && text.chars().all(usual);
     match right {
+        // Said to be `/` it is everything, whatever a web server says; unsaid, what that says.
+        true if text == "/" => Ok(text),
         true => Ok(text.trim_end_matches('/').into()),
         false => Err(format!("prefix: {text:?} is not a path such as /app")),
     }
@@ -290,7 +292,7 @@ mod tests {
     fn prefixes_are_paths() {
         let of = |text| resolve(&[layer(&[("prefix", &[text])])]).map(|all| all.front.prefix);
         assert_eq!(of("/app/"), Ok("/app".into()));
-        assert_eq!(of("/"), Ok(String::new()));
+        assert_eq!(of("/"), Ok("/".into()));
         for wrong in ["app", "/a b", "/a?b", "//a", "/%41"] {
             assert!(of(wrong).unwrap_err().contains("such as /app"), "{wrong}");
         }

@@ -232,3 +232,6 @@ fn written<'a>(script: &[u8], info: &[u8], query: &[u8]) -> Cow<'a, [u8]> {
     let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
     Cow::Owned([script, info, mark, query].concat())
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,8 @@ pub(super) const GENERAL: &[Setting] = &[
         name: "prefix",
         metavar: "PATH",
         doc: "Path under which the app lies, such as /app: its SCRIPT_NAME; what lies elsewhere \
-              is not found",
+              is not found. Unsaid, a web server that speaks FastCGI or SCGI says it; / means the \
+              root whatever that says",
         kind: Kind::Text,
         ..PLAIN
     },
