@@ -97,8 +97,7 @@ fn options_for_the_server_as_a_whole() {
 fn targets_that_are_not_sent_are_made() {
     let uri = |pairs: &[Text]| {
         let pairs = [&[("REQUEST_METHOD", "GET")], pairs].concat();
-        let found = text(&read(&pairs).unwrap().judge("").unwrap().uri);
-        found
+        text(&read(&pairs).unwrap().judge("").unwrap().uri)
     };
     assert_eq!(
         uri(&[("SCRIPT_NAME", "/s"), ("PATH_INFO", "/i j"), ("QUERY_STRING", "q")]),
