@@ -39,10 +39,11 @@ module Oribi
         $stderr.write(line_of(number, env) << message.b)
       end
 
-      # The same for the log of a web server, which knows the request: one line, and where it is.
+      # The same for the log of a web server: one line, and where it was. It comes before the reply,
+      # so nothing that an exception says of itself may prevent it.
       def beside_reply(env, error)
-        said = error.is_a?(BadReply) ? error.message.tr("\n", " ") : Report.line(error)
-        "oribi: ".b << named(env).values_at("method", "path").join(" ") << ": " << said.b << "\n"
+        said = brief(error) rescue error.class.name.b # rubocop:disable Style/RescueModifier
+        "oribi: ".b << named(env).values_at("method", "path").join(" ") << ": " << said << "\n"
       end
 
       # A request that has run for long, and where its thread is: the app's part of the backtrace.
@@ -86,6 +87,14 @@ module Oribi
         fields = fields.compact.transform_values { |one| one.is_a?(Float) ? one : utf8(one) }
         fields = @who.merge(fields, "backtrace" => Array(backtrace).map { |line| utf8(line) })
         "#{@mark}#{JSON.generate(fields)}\n"
+      end
+
+      # As bytes: class, message and place need not be of one encoding.
+      def brief(error)
+        return error.message.b.tr("\n", " ") if error.is_a?(BadReply)
+
+        place = Report.own_backtrace(error).first.to_s.b[/\A.+?:\d+/n]
+        summary(error).lines.first.chomp << (place ? " (#{place})" : "")
       end
 
       def summary(error) = "#{error.class}: ".b << error.message.to_s.b

@@ -109,6 +109,8 @@ run(lambda do |env|
   when "/talking" then [200, PLAIN.dup, Talking.new(errors, %w[one two])]
   when "/stuck" then [200, PLAIN.dup, Stuck.new(errors, %w[one two])]
   when "/raise" then raise ArgumentError, "on purpose"
+  when "/raise/encoding" then raise "t\u00f6dlich".encode("UTF-16LE")
+  when "/raise/lines" then raise "one\ntwo"
   when "/raise/later"
     errors.puts("begun")
     [200, PLAIN.dup, Talking.new(errors, ["one", nil])]

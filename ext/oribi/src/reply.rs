@@ -160,9 +160,10 @@ unsafe extern "C" fn cut(object: VALUE) -> VALUE {
     ruby::nil()
 }
 
-/// `reply_started?`: whether the front may already have relayed a part of the reply.
+/// `reply_started?`: whether the reply is whole, or the front may already have relayed a part of it.
 unsafe extern "C" fn reply_started(object: VALUE) -> VALUE {
-    ruby::boolean(seat::of(object).seat.reply_started())
+    let this = seat::of(object);
+    ruby::boolean(this.stage == Stage::Whole || this.seat.reply_started())
 }
 
 /// `interim(status, headers)`: a response before the response. Only by the seat's own thread, for
@@ -235,7 +236,6 @@ fn too_late(this: &RubySeat) -> ! {
 fn end_of_body(this: &mut RubySeat) {
     if this.has_errors {
         this.stage = Stage::Whole;
-        this.seat.show();
     } else {
         end(this);
     }
