@@ -24,7 +24,7 @@ class ConfigForTest < Helper::Case
   # Serves, and puts the web server in front with what is printed for just these words, and for what
   # a configuration file says.
   def put_in_front(kind, name, words)
-    trust = "trusted_proxies 'unix', '127.0.0.1'\n"
+    trust = "trusted_proxies 'unix', '127.0.0.1'\nprefix '/app'\n"
     start("contract.ru", *words, "-w", "1", "-C", "oribi.rb", bind: nil, open: true,
                                                               files: { "oribi.rb" => trust })
     address = server.log[/listening on (\S+)$/, 1]
@@ -49,9 +49,9 @@ class ConfigForTest < Helper::Case
     { "unix" => UNIX, "tcp" => TCP }.each do |socket, words|
       define_method("test_#{kind}_over_#{socket}_serves_with_what_is_printed") do
         client = put_in_front(kind, kind.to_s, words)
-        seen = Contract.ask(client, "a query")
+        seen = Contract.ask(client, "a query", "/app")
         told = %w[REMOTE_ADDR rack.url_scheme SCRIPT_NAME PATH_INFO HTTP_HOST]
-        assert_equal ["127.0.0.1", "http", "", "/env", "shop.example:8042"],
+        assert_equal ["127.0.0.1", "http", "/app", "/env", "shop.example:8042"],
                      seen.env.values_at(*told), server.log
       end
     end

@@ -10,22 +10,51 @@ require "helper_web_servers"
 module DoorsContract
   Contract = Helper::Contract
   SERVERS = %i[nginx lighttpd apache].freeze
-  DOORS = %w[http].freeze
+  DOORS = %w[http fastcgi scgi].freeze
 
-  # Keys of env that may be there beside those over HTTP, by door and web server. Nothing of what
-  # HTTP tells may be missing, nor be different, unless it stands below.
+  # Keys of env that may be there beside those over HTTP, by door and web server.
+  X_FORWARDED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO].freeze
+  LIGHTTPD = %w[DOCUMENT_ROOT GATEWAY_INTERFACE PATH_TRANSLATED REDIRECT_STATUS SCRIPT_FILENAME
+                SERVER_ADDR].freeze
+  APACHE = %w[CONTEXT_DOCUMENT_ROOT CONTEXT_PREFIX DOCUMENT_ROOT PATH SCRIPT_FILENAME SERVER_ADDR
+              SERVER_ADMIN SERVER_SIGNATURE].freeze
+  STOCK = %w[DOCUMENT_ROOT DOCUMENT_URI REQUEST_SCHEME].freeze
   ADDED = {
-    ["http", :nginx] => %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO
-                           HTTP_X_REAL_IP],
-    ["http", :lighttpd] => %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO
-                              HTTP_X_HOST HTTP_CONNECTION],
-    ["http", :apache] => %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO
-                            HTTP_X_FORWARDED_SERVER HTTP_CONNECTION]
+    ["http", :nginx] => [*X_FORWARDED, "HTTP_X_REAL_IP"],
+    ["http", :lighttpd] => [*X_FORWARDED, "HTTP_X_HOST", "HTTP_CONNECTION"],
+    ["http", :apache] => [*X_FORWARDED, "HTTP_X_FORWARDED_SERVER", "HTTP_CONNECTION"],
+    ["fastcgi", :nginx] => [],
+    ["fastcgi", :lighttpd] => LIGHTTPD,
+    ["fastcgi", :apache] => [*APACHE, "GATEWAY_INTERFACE"],
+    ["scgi", :nginx] => ["SCGI"],
+    ["scgi", :lighttpd] => [*LIGHTTPD, "SCGI"],
+    ["scgi", :apache] => [*APACHE, "SCGI"],
+    ["fastcgi", :stock] => [*STOCK, "GATEWAY_INTERFACE", "REDIRECT_STATUS", "REMOTE_USER",
+                            "SERVER_ADDR"],
+    ["scgi", :stock] => [*STOCK, "SCGI"]
   }.freeze
-  # Keys of env by the requests in which they may be different, too.
+  # Keys of env that may have other values or be missing, and in which requests.
+  ALL = Contract::REQUESTS.keys.freeze
+  GATEWAY = { "rack.hijack" => ALL, "rack.hijack?" => ALL }.freeze
+  # These resolve paths before they look where to send them, and say so by PATH_INFO or SCRIPT_NAME.
+  RESOLVED = ["dot segments", "two slashes"].freeze
+  THEIRS = GATEWAY.merge("SERVER_SOFTWARE" => ALL, "PATH_INFO" => RESOLVED).freeze
   EXCEPT = {
-    ["http", :lighttpd] => { "CONTENT_LENGTH" => %w[DELETE OPTIONS] }
+    ["http", :nginx] => {},
+    ["http", :lighttpd] => { "CONTENT_LENGTH" => %w[DELETE OPTIONS] },
+    ["http", :apache] => {},
+    ["fastcgi", :nginx] => GATEWAY,
+    ["fastcgi", :lighttpd] => THEIRS,
+    ["fastcgi", :apache] => THEIRS,
+    ["scgi", :nginx] => GATEWAY,
+    ["scgi", :lighttpd] => THEIRS,
+    ["scgi", :apache] => THEIRS,
+    # Debian's files of parameters leave the port out of HTTP_HOST.
+    ["fastcgi", :stock] => THEIRS.merge("HTTP_HOST" => ALL, "SERVER_PORT" => ALL),
+    ["scgi", :stock] => THEIRS.merge("HTTP_HOST" => ALL, "SERVER_PORT" => ALL)
   }.freeze
+  # Requests that the web server refuses, and how.
+  REFUSED = { ["scgi", :apache] => { "chunks" => 411 } }.freeze
   # Each connection has its own.
   OF_CONNECTIONS = %w[REMOTE_PORT].freeze
 
@@ -76,8 +105,10 @@ module DoorsContract
     text = text.gsub(/\b8080\b/, @web_port.to_s)
                .gsub(/\b(?:9292|9000|4000)\b/, self.class.port(door).to_s)
                .gsub("/tmp/oribi.sock", File.join(server.directory, "#{door}.sock"))
-    text, files, ports = yield text if block_given?
-    @web = Helper::WebServer.new(kind, text, files: files || {}).ready(@web_port, *ports)
+    text = yield text if block_given?
+    text = Helper::WebServer.with_tls(kind, text, @tls_port = free_port)
+    @web = Helper::WebServer.new(kind, text, files: Helper::WebServer.certificate)
+    @web.ready(@web_port, @tls_port)
   end
 
   def teardown
@@ -88,32 +119,34 @@ module DoorsContract
   def through = keep(Helper::Client.tcp(@web_port))
 
   # Asks everything, and compares.
-  def compare(door, kind, added: ADDED.fetch([door, kind], []),
-              except: EXCEPT.fetch([door, kind], {}))
-    different = Contract::REQUESTS.keys.flat_map do |name|
+  def compare(door, kind, added: ADDED.fetch([door, kind]), except: EXCEPT.fetch([door, kind]))
+    different = Hash.new { |found, text| found[text] = [] }
+    Contract::REQUESTS.each_key do |name|
       got = Contract.ask(through, name, prefix)
+      refused = REFUSED.dig([door, kind], name)
+      next assert_equal(refused, got.status) if refused
+
       expected = self.class.direct.fetch(name)
       found = %i[status fields body].reject { |part| got[part] == expected[part] }
-      found.map! do |part|
-        "#{part}: #{expected[part].inspect[0, 200]}, #{got[part].inspect[0, 200]}"
-      end
+      found.map! { |part| "#{part}: #{shown(expected[part])} is #{shown(got[part])}" }
       found += different_env(expected.env, got.env, added, except, name) if expected.env && got.env
-      found.map { |text| "#{name}: #{text}" }
+      found.each { |text| different[text] << name }
     end
-    assert_empty different, "#{kind}, #{door}, in front: #{@web.log}"
+    assert_empty different, "#{kind}, #{door}: #{@web.log}#{different.map { |all| all.join(' ') }}"
   end
 
+  def shown(value) = value.inspect[0, 160]
+
   def different_env(expected, got, added, except, name)
-    keys = (expected.keys | got.keys) - OF_CONNECTIONS - ["test.keys"]
-    wrong = keys.reject do |key|
-      expected[key] == got[key] || except[key]&.include?(name) ||
-        (added.include?(key) && !expected.key?(key))
+    keys = (expected.keys | got.keys | expected["test.keys"] | got["test.keys"]) - ["test.keys"]
+    keys -= OF_CONNECTIONS
+    keys.reject! { |key| except[key]&.include?(name) }
+    # Of what is no String there is only the name.
+    [expected, got].each do |env|
+      env.default_proc = ->(all, key) { all["test.keys"].include?(key) }
     end
-    allowed = added + OF_CONNECTIONS + except.keys
-    objects = [expected, got].map { |env| env["test.keys"] }
-    objects = (objects.first | objects.last) - (objects.first & objects.last)
-    wrong.map { |key| "#{key}: #{expected[key].inspect}, #{got[key].inspect}" } +
-      (objects - allowed - wrong)
+    keys.reject! { |key| expected[key] == got[key] || (added.include?(key) && !expected[key]) }
+    keys.map { |key| "#{key}: #{shown(expected[key])} is #{shown(got[key])}" }
   end
 
   # A reply that has not ended yet reaches the client.
@@ -128,6 +161,17 @@ module DoorsContract
       nil
     end
     seen << client.socket.readpartial(4096) until seen.include?("second\n")
+  end
+
+  # Whoever comes over TLS is told to have come over TLS.
+  def encrypted
+    address = "https://127.0.0.1:#{@tls_port}#{prefix}/env?a"
+    output, status = curl("--insecure", "--header", Contract::HOST, address)
+    assert_equal 0, status, output
+    told = Marshal.load(output) # rubocop:disable Security/MarshalLoad
+    names = %w[rack.url_scheme HTTPS HTTP_HOST SERVER_PORT REMOTE_ADDR SCRIPT_NAME PATH_INFO]
+    assert_equal ["https", "on", "shop.example:8042", "8042", "127.0.0.1", prefix, "/env"],
+                 told.values_at(*names)
   end
 
   def talk
@@ -153,14 +197,46 @@ module DoorsContract
     PREFIX = "/app"
   end
 
-  [AtRootTest].each do |tests|
+  [AtRootTest, UnderPrefixTest].each do |tests|
     SERVERS.product(DOORS, ["", "-unix"]).each do |kind, door, socket|
       tests.define_method("test_#{door}#{socket.tr('-', '_')}_behind_#{kind}") do
         behind(kind, "#{door}#{socket}")
         compare(door, kind)
+        encrypted
         stream
         talk if door == "http"
       end
     end
+    # As nginx's own files of parameters say it: the whole path is SCRIPT_NAME or DOCUMENT_URI.
+    %w[fastcgi scgi].each do |door|
+      tests.define_method("test_#{door}_behind_nginx_with_its_stock_parameters") do
+        stock = "include /etc/nginx/#{door}_params;"
+        behind(:nginx, door) do |text|
+          text.gsub(/^ +#{door}_param .*\n/, "").sub(/^ +#{door}_pass/) { "#{stock}#{_1}" }
+        end
+        compare(door, :stock)
+      end
+    end
+    # Apache also says it in other ways, if it is asked to.
+    %w[dirname full].each do |name|
+      tests.define_method("test_fastcgi_behind_apache_with_pathinfo_#{name}") do
+        behind(:apache, "fastcgi") do |text|
+          "#{text}LoadModule env_module ${MODULES}/mod_env.so\nSetEnv proxy-fcgi-pathinfo #{name}\n"
+        end
+        compare("fastcgi", :apache, added: [*APACHE, "GATEWAY_INTERFACE", "PATH_TRANSLATED",
+                                            "proxy-fcgi-pathinfo"])
+      end
+    end
+  end
+
+  # With SetHandler Apache splits the path by its files, so the prefix must be known.
+  UnderPrefixTest.define_method(:test_fastcgi_behind_apache_by_set_handler) do
+    behind(:apache, "fastcgi") do |text|
+      text.sub(/^ProxyPass .*\n/, "").sub("</Location>") do |close|
+        "SetHandler proxy:fcgi://127.0.0.1:#{self.class.port('fastcgi')}\n#{close}"
+      end
+    end
+    compare("fastcgi", :apache, added: [*APACHE, "GATEWAY_INTERFACE", "PATH_TRANSLATED",
+                                        "proxy-nokeepalive"])
   end
 end

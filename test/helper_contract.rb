@@ -26,6 +26,8 @@ module Helper
       "an encoded path" => ["GET /env/a%20b/%E2%82%AC%2Bc"],
       "an encoded slash" => ["GET /env/a%2Fb%2fc/d"],
       "dots" => ["GET /env/..a/b.c/.../d."],
+      "dot segments" => ["GET /env/a/../b/./c"],
+      "two slashes" => ["GET /env//a/"],
       "other characters" => ["GET /env/a+b;c=d/(e)!*',$&@:~=?x=/?:@"],
       "lower and upper hex" => ["GET /env/%e2%82%ac/%E2%82%AC"],
       "a slash behind" => ["GET /env/"],

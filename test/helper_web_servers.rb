@@ -39,6 +39,46 @@ module Helper
       ["setpriv", "--reuid", user, "--regid", user, "--init-groups", *words]
     end
 
+    # A key and a certificate that nobody has signed, as files.
+    def self.certificate
+      @certificate ||= Dir.mktmpdir do |folder|
+        words = %w[openssl req -x509 -nodes -days 2 -subj /CN=localhost -newkey ec -pkeyopt
+                   ec_paramgen_curve:prime256v1 -keyout key.pem -out cert.pem]
+        raise "openssl failed" unless system(*words, chdir: folder, err: File::NULL)
+
+        %w[key.pem cert.pem].to_h { |name| [name, File.read(File.join(folder, name))] }
+      end
+    end
+
+    # A configuration that listens at another port for TLS, too, with these files.
+    def self.with_tls(kind, text, port)
+      more = format(TLS.fetch(kind), port: port)
+      kind == :nginx ? text.sub(/^ +listen .*\n/) { "#{_1}#{more}" } : text + more
+    end
+
+    TLS = {
+      nginx: "listen 127.0.0.1:%<port>d ssl; ssl_certificate cert.pem; " \
+             "ssl_certificate_key key.pem;\n",
+      lighttpd: <<~CONF,
+        server.modules += ("mod_openssl")
+        $SERVER["socket"] == "127.0.0.1:%<port>d" {
+          ssl.engine = "enable"
+          ssl.pemfile = var.CWD + "/cert.pem"
+          ssl.privkey = var.CWD + "/key.pem"
+        }
+      CONF
+      apache: <<~CONF
+        LoadModule ssl_module ${MODULES}/mod_ssl.so
+        Listen 127.0.0.1:%<port>d https
+        <VirtualHost 127.0.0.1:%<port>d>
+          SSLEngine on
+          SSLCertificateFile cert.pem
+          SSLCertificateKeyFile key.pem
+        </VirtualHost>
+      CONF
+    }.freeze
+    private_constant :TLS
+
     # `config` is the text of its configuration, or what the block makes of the folder; `files` are
     # written beside it.
     def initialize(kind, config = nil, files: {}, env: {})
@@ -81,14 +121,16 @@ module Helper
     def stop
       return unless @pid
 
-      family = Helper.family(@pid)
-      end_in_order
-      left = family.select { |entry| entry.same?(Helper.process(entry.pid)) }
-      left.each { |entry| kill("KILL", entry.pid) }
-    ensure
-      reap
-      @pid = nil
-      FileUtils.remove_entry(@folder)
+      begin
+        family = Helper.family(@pid)
+        end_in_order
+        left = family.select { |entry| entry.same?(Helper.process(entry.pid)) }
+        left.each { |entry| kill("KILL", entry.pid) }
+      ensure
+        reap
+        @pid = nil
+        FileUtils.remove_entry(@folder)
+      end
     end
 
     def ended?
