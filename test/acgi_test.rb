@@ -194,7 +194,21 @@ class AcgiNativeTest < Minitest::Test
   end
 end
 
-# The same behind Rack's judge.
+# Where scripts are not to run.
+class AcgiThreadsTest < Minitest::Test
+  def test_threads_are_refused_while_it_loads
+    home = Helper::Acgi.new({ "config.ru" => "require 'acgi'\nrun ACGI.rack_app('script.cgi')\n",
+                              "script.cgi" => File.read(Helper::Acgi::SCRIPT),
+                              "oribi.rb" => "threads 2\n" })
+    home.launch(command: Helper::Acgi::NATIVE)
+    refute_equal 0, home.wait
+    assert_includes home.log, "script.cgi needs threads 1, and more workers instead"
+  ensure
+    home&.clean_up
+  end
+end
+
+# By Oribi behind Rack's judge.
 class AcgiLintTest < AcgiNativeTest
   RACKUP = <<~RUBY
     require "acgi"

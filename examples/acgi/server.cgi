@@ -11,6 +11,8 @@ require "erb"
 require "securerandom"
 require_relative "cards"
 
+# Web servers have no language of their own.
+Encoding.default_external = Encoding::UTF_8
 PAGE = ERB.new(File.read(File.join(__dir__, "page.erb")), trim_mode: "-")
 CARDS = Cards.new(Cards.place)
 

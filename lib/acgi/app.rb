@@ -48,7 +48,7 @@ module ACGI
 
     # One request.
     def serve(connection)
-      variables = Variables.of(@base, connection.params)
+      variables = Variables.of(@base, connection.params, connection.body.size)
       @held = String.new(encoding: Encoding::BINARY)
       @run = Run.new(@script, variables, connection.body.descriptor)
       relay(connection)

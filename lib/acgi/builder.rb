@@ -5,7 +5,7 @@ module ACGI
   class Builder
     # The app of a rackup file.
     def self.load(path)
-      text = File.read(path).sub(/^__END__\n.*\z/m, "")
+      text = File.read(path, encoding: Encoding::UTF_8).sub(/^__END__\n.*\z/m, "")
       # Outside of our modules, so that the file's constants are the app's.
       block = "ACGI::Builder.new.fill {\n#{text}\n}"
       eval(block, TOPLEVEL_BINDING, path, 0) # rubocop:disable Security/Eval

@@ -12,6 +12,8 @@ module ACGI
     # Seconds that a server may take to load its app, and to finish its requests.
     PATIENCE = 60
     STEP = 0.01
+    # Bytes of a log that is begun anew.
+    LONG = 1024 * 1024
     # Seconds after which one that answers is not ending.
     DOUBT = 1
 
@@ -149,6 +151,7 @@ module ACGI
 
     def spawn
       log = File.open(self.log, File::WRONLY | File::CREAT | File::APPEND | File::NOFOLLOW, 0o600)
+      log.truncate(0) if log.size > LONG
       fork do
         # A session of its own: it outlives the terminal.
         Process.setsid
@@ -160,7 +163,8 @@ module ACGI
     end
 
     def last_line(seen)
-      lines = File.read(log).byteslice(seen..).to_s.lines.map(&:strip).reject(&:empty?)
+      text = File.binread(log)
+      lines = text.byteslice([seen, text.bytesize].min..).scrub.lines.map(&:strip).reject(&:empty?)
       "the server ended: #{lines.last || "see #{log}"}"
     end
   end

@@ -141,7 +141,7 @@ module ACGI
     # Nobody connects while the socket goes; who has connected is served.
     def stop
       @stopping = true
-      @place.locked(File::LOCK_EX) { FileUtils.rm_f([@hidden, @place.socket]) }
+      hide
       kill("QUIT", @serving) if @serving
       kill("KILL", @candidate) if @candidate && (@serving || !@published)
     end
@@ -172,9 +172,15 @@ module ACGI
       return if @stopping
       return say("the new code does not load: the old one serves on") if @serving
 
-      @place.locked(File::LOCK_EX) { FileUtils.rm_f([@hidden, @place.socket]) } if @published
-      FileUtils.rm_f(@hidden)
+      @published ? hide : FileUtils.rm_f(@hidden)
       exit!(1)
+    end
+
+    def hide
+      @place.locked(File::LOCK_EX) { FileUtils.rm_f([@hidden, @place.socket]) }
+    rescue SystemCallError => error
+      # Somebody has tidied up: nobody finds this server any more.
+      say("no run directory: #{error.message}")
     end
 
     def look

@@ -48,7 +48,7 @@ module ACGI
 
     attr_reader :file
 
-    def evaluate = instance_eval(File.read(@file), @file)
+    def evaluate = instance_eval(File.read(@file, encoding: Encoding::UTF_8), @file)
 
     def workers(count) = @workers = whole(:workers, count)
 

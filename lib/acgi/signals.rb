@@ -8,12 +8,13 @@ module ACGI
     # The end to wait for.
     attr_reader :io
 
-    # Catches these; the others of ALL are left out.
+    # Catches these; the others of ALL do nothing here, but to programs that are started what they
+    # usually do.
     def initialize(*caught)
       @io, @writer = IO.pipe
       mine = Process.pid
       ALL.each do |name|
-        next trap(name, name == "CHLD" ? "DEFAULT" : "IGNORE") unless caught.include?(name)
+        next name == "CHLD" ? trap(name, "DEFAULT") : trap(name) {} unless caught.include?(name)
 
         trap(name) do
           # A process just forked is not the one that catches this.

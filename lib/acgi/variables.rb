@@ -14,20 +14,20 @@ module ACGI
     # The environment without a request.
     def base = ENV.to_h.reject { |name, _| OWN.include?(name) || name.match?(FAMILIES) }
 
-    # `given` as a web server sent them.
-    def of(base, given)
+    # `given` as a web server sent them, the body with `size` bytes, which it need not have known.
+    def of(base, given, size)
       own = given.reject do |name, value|
         NEVER.include?(name) || !name.match?(/\A[^=.\x00]+\z/n) || value.include?("\0")
       end
+      own["CONTENT_LENGTH"] = size.to_s if size.positive? || own.key?("CONTENT_LENGTH")
       { **base, "GATEWAY_INTERFACE" => "CGI/1.1", **own }
     end
 
-    # The variables of CGI from a Rack env; `size` is the body's.
+    # The same from a Rack env.
     def of_rack(base, env, size)
       given = env.select { |name, value| value.is_a?(String) && !name.include?(".") }
       given.delete("HTTP_VERSION")
-      given["CONTENT_LENGTH"] = size.to_s if size.positive? || given.key?("CONTENT_LENGTH")
-      of(base, given.merge(place(env)))
+      of(base, given.merge(place(env)), size)
     end
 
     # In CGI the path is decoded, and the script's name ends with the script's file, also where the

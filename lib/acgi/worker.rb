@@ -76,6 +76,9 @@ module ACGI
     rescue Gone, Error
       # No request, or nobody to answer.
       true
+    rescue StandardError => error
+      warn error.full_message(highlight: false, order: :top)
+      true
     ensure
       connection&.close
       @busy = false

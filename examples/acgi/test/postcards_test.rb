@@ -13,7 +13,7 @@ class PostcardsTest < Minitest::Test
     folder = File.expand_path("..", __dir__)
     @home = Helper::Acgi.new(FILES.to_h { |name| [name, File.read(File.join(folder, name))] })
     @data = File.join(File.dirname(@home.directory), "data")
-    @home.serve(env: { "POSTCARDS_DATA" => @data })
+    @home.serve(env: { "POSTCARDS_DATA" => @data, "LC_ALL" => "C" })
   end
 
   def teardown = @home.clean_up
