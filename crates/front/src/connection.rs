@@ -129,8 +129,7 @@ async fn speak(io: Io, peer: &Arc<Peer>, options: &Options) -> After {
         Ok(Due::Close | Due::Gone) => After::Close,
         Ok(Due::TooSlow) => After::Part(io, refuse(Refusal::HeadTooSlow, peer)),
         Ok(Due::Stuck) => {
-            log(&format!("{} takes nothing of its reply, and is cut off", peer.who()));
-            io.socket.forsake();
+            cut_off(&io.socket, peer);
             After::Close
         }
         Err(Some(error)) if error.is_parse() && peer.link.is_between_requests() => {
@@ -145,6 +144,12 @@ async fn speak(io: Io, peer: &Arc<Peer>, options: &Options) -> After {
         }
         Err(_) => After::Close,
     }
+}
+
+/// Closing the connection, which follows, drops what the client has not taken of its reply.
+pub fn cut_off(socket: &Socket, peer: &Peer) {
+    log(&format!("{} takes nothing of its reply, and is cut off", peer.who()));
+    socket.forsake();
 }
 
 /// The last words to a client that has not sent a request.

@@ -8,7 +8,7 @@ use crate::io::Socket;
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, Seldom};
-use crate::{drain, sweep, table};
+use crate::{connection, drain, sweep, table};
 use bytes::{Buf, Bytes, BytesMut};
 use door::fastcgi::{self, Begin, Record, kind, role, status};
 use std::future::poll_fn;
@@ -125,7 +125,7 @@ impl Connection {
                 false
             }
             Some(Due::Stuck) => {
-                self.socket.forsake();
+                connection::cut_off(&self.socket, &self.peer);
                 true
             }
             Some(Due::Close | Due::TooSlow | Due::Gone) => true,

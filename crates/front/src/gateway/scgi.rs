@@ -10,7 +10,7 @@ use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, Seldom};
 use crate::relay::ReplyBody;
-use crate::{sweep, table};
+use crate::{connection, sweep, table};
 use bytes::{Bytes, BytesMut};
 use door::cgi::Variables;
 use door::scgi;
@@ -193,7 +193,9 @@ impl Sending {
                 client.peer.link.take_due().then(|| sweep::due(&client.peer)).flatten()
                 && due != Due::Rest
             {
-                client.socket.forsake();
+                if due == Due::Stuck {
+                    connection::cut_off(&client.socket, &client.peer);
+                }
                 return Poll::Ready(());
             }
             if !fill(&mut self.out, &mut self.body, &mut self.entry, context) {
