@@ -39,7 +39,6 @@ module ACGI
 
     def initialize(script)
       @script = script
-      @base = Variables.base
       Streams.protect
     end
 
@@ -48,7 +47,7 @@ module ACGI
 
     # One request.
     def serve(connection)
-      variables = Variables.of(@base, connection.params, connection.body.size)
+      variables = Variables.of(connection.params, connection.body.size)
       @held = String.new(encoding: Encoding::BINARY)
       @run = Run.new(@script, variables, connection.body.descriptor)
       relay(connection)

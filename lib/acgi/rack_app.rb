@@ -27,8 +27,7 @@ module ACGI
       # A server that forgot to close a body must not have two scripts at the streams.
       @reply&.close
       body = spool(env["rack.input"])
-      @base ||= Variables.base
-      run = Run.new(@script, Variables.of_rack(@base, env, body.size), body.descriptor)
+      run = Run.new(@script, Variables.of_rack(env, body.size), body.descriptor)
       @reply = RackAppReply.new(run, env["rack.errors"])
       @reply.to_rack
     ensure

@@ -51,7 +51,7 @@ module ACGI
     # How the script ended: its exit status, and the exception if that was it.
     attr_reader :status, :error
 
-    # `variables` becomes ENV, `input` (an IO, closed here) the standard input.
+    # `variables` come into ENV, `input` (an IO, closed here) the standard input.
     def initialize(script, variables, input)
       @script = script
       @owner = Process.pid
@@ -112,7 +112,7 @@ module ACGI
     end
 
     def perform(variables, input, out, over)
-      Streams.lend(variables, input, out, @noise.io) do
+      Streams.lend(@script.environment, variables, input, out, @noise.io) do
         @status = 0
         @script.call
       rescue Exception => error # rubocop:disable Lint/RescueException

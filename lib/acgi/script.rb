@@ -38,6 +38,9 @@ module ACGI
       raise Error, "Ruby #{RUBY_VERSION} has no CGI class of its own: `gem install cgi`"
     end
 
+    # The environment that a request's variables come into: as it was before the first.
+    def environment = @environment ||= Variables.settle
+
     # One request, from ENV and standard input to standard output.
     def call
       Dir.chdir(@directory)

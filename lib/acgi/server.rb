@@ -20,7 +20,7 @@ module ACGI
     # Returns when the server has ended.
     def run
       Dir.chdir(@place.directory)
-      ENV.replace(Variables.base)
+      Variables.settle
       @lock = @place.take_over
       return say("another server of #{@place.directory} runs already") unless @lock
 

@@ -11,12 +11,11 @@ module ACGI
 
     module_function
 
-    # Runs the block with these; afterwards all is as it was.
-    def lend(variables, input, output, errors)
+    # Runs the block with these; afterwards all is as it was, ENV too, whatever the block did.
+    def lend(environment, variables, input, output, errors)
       kept = STANDARD.map(&:dup)
-      environment = ENV.to_h
       take_over(input, output, errors)
-      ENV.replace(variables)
+      ENV.update(variables)
       yield
     ensure
       ENV.replace(environment)
