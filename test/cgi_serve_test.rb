@@ -80,6 +80,18 @@ class CgiServeTest < Helper::Case
     assert_equal 2, place.started
   end
 
+  # Whoever has come while the app loads is answered first.
+  def test_a_server_that_starts_is_not_stopped_under_its_clients
+    place("after_mold_fork { File.read('fifo') }")
+    hit = Thread.new { place.get.status }
+    wait_until("it starts") { place.cgi("status").last.zero? && place.listens? }
+    stop = Thread.new { place.cgi("stop").last }
+    sleep 0.3
+    release_until { !hit.alive? }
+    assert_equal [200, 0], [hit.value, stop.value]
+    assert_empty place.failed
+  end
+
   def test_requests_run_beside_each_other
     place.get
     held = Array.new(4) { Thread.new { place.get("/hold").body.to_i } }
@@ -152,7 +164,7 @@ class CgiServeTest < Helper::Case
     place.get
     Process.kill("KILL", place.pids.first)
     # Its front goes within a second.
-    wait_until("nobody listens") { place.try.nil? }
+    wait_until("nobody listens") { !place.listens? }
     assert_path_exists File.join(place.run, "socket")
     assert_equal 200, place.get.status
     assert_equal 2, place.started
@@ -170,7 +182,7 @@ class CgiServeTest < Helper::Case
     place("idle_timeout 0.1\nworkers 1")
     clients = Array.new(3) do |index|
       chance = Random.new(index)
-      Thread.new { Array.new(10) { sleep(chance.rand * 0.3) && place.get } }
+      Thread.new { Array.new(8) { sleep(chance.rand * 0.3) && place.get } }
     end
     assert_equal [200], clients.flat_map(&:value).map(&:status).uniq
     assert_operator place.started, :>, 2

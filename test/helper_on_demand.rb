@@ -101,6 +101,12 @@ module Helper
       nil
     end
 
+    def listens?
+      connection = try
+      connection&.close
+      !connection.nil?
+    end
+
     private
 
     # Those of a server that was killed come to this process.

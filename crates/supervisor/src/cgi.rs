@@ -73,14 +73,20 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     match name {
         "serve" => serve(&directory),
         "status" => status(life()?),
-        _ => match life()? {
-            Life::Alive(pid) => remote::tell(name, pid),
-            Life::Dead(_) => {
-                print("no server runs; the next request starts one");
-                Ok(ExitCode::SUCCESS)
-            }
-        },
+        _ => tell(name, life),
     }
+}
+
+fn tell(name: &str, life: impl Fn() -> Result<Life, String>) -> Result<ExitCode, String> {
+    while let Life::Alive(pid) = life()? {
+        match remote::tell(name, pid) {
+            // It was ending anyway.
+            Err(_) if life()? != Life::Alive(pid) => {}
+            told => return told,
+        }
+    }
+    print("no server runs; the next request starts one");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn status(life: Life) -> Result<ExitCode, String> {

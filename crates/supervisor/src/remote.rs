@@ -23,6 +23,10 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_secs(10);
 /// What it gets for what takes its time, where nobody says otherwise.
 const LONG: Duration = Duration::from_secs(600);
+/// What a server gets to start before it is told something else.
+const START: Duration = Duration::from_secs(60);
+/// How often it is asked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What processes get to end once the connection to them has.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
@@ -128,9 +132,21 @@ pub fn run(name: &str, before: &ArgMatches, matches: &ArgMatches) -> Result<Exit
     ask(&path, &request, patience)
 }
 
-/// `stop` or `restart`, for a server whose pid somebody knows.
+/// `stop` or `restart`, for a server whose pid somebody knows. One that starts is waited for: it has
+/// clients already, whom it would lose.
 pub fn tell(name: &str, pid: u32) -> Result<ExitCode, String> {
-    let path = find::find(&Wanted::Pid(pid))?;
+    let until = Instant::now() + START;
+    let has_time = || Instant::now() < until && Path::new(&format!("/proc/{pid}")).exists();
+    let path = loop {
+        let path = find::find(&Wanted::Pid(pid));
+        let starts = path
+            .as_ref()
+            .map_or(Ok(true), |path| find::ask(path).map(|status| status.state == "starting"));
+        if !(starts? && has_time()) {
+            break path?;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    };
     match name {
         "stop" => stop(&path, false, LONG),
         _ => ask(&path, &Request::Restart, LONG),
