@@ -200,6 +200,23 @@ class ShimTest < Minitest::Test
     end
   end
 
+  # Some web servers close as soon as they have the whole page.
+  def test_the_log_gets_what_comes_behind_the_page
+    closed = Queue.new
+    @app.listen do |peer|
+      peer.out("#{HELLO}page")
+      closed.pop
+      peer.errors("a last word")
+      peer.finish(4)
+    end
+    streaming do |_, out, errors, thread|
+      out.readpartial(100)
+      out.close
+      closed << true
+      assert_equal ["a last word", 4], [errors.read, thread.value.exitstatus]
+    end
+  end
+
   def test_standard_streams_that_are_sockets
     body = Random.bytes(SIZES.last)
     @app.listen { |peer| peer.out(HELLO + peer.body) && peer.finish }

@@ -1,9 +1,11 @@
 //! One request to the server and its answer back, both at once.
 
+use std::time::{Duration, Instant};
+
 use door::fastcgi::{self, End, kind, status};
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::stdio::{stderr, stdin, stdout};
@@ -17,6 +19,9 @@ use crate::stream::Stream;
 const ENOUGH: usize = 256 * 1024;
 /// Room for a record of any length.
 const RECORD: usize = 68 * 1024;
+/// How long a server may still speak to the log, and finish, when the web server listens no more:
+/// some close as soon as they have as much as a Content-Length has said.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// How it ended.
 pub enum Ending {
@@ -43,6 +48,8 @@ pub struct Relay<'a> {
     stdout: Stream,
     stderr: Stream,
     answered: bool,
+    /// When the server is told that nobody listens any more.
+    given_up: Option<Instant>,
     /// The connection was reset: what was sent has not been read to its end.
     reset: bool,
     /// Nothing more comes from the server.
@@ -64,6 +71,7 @@ impl<'a> Relay<'a> {
             stdout: Stream::new(stdout()),
             stderr: Stream::new(stderr()),
             answered: false,
+            given_up: None,
             reset: false,
             ended: None,
         }
@@ -75,8 +83,12 @@ impl<'a> Relay<'a> {
         while self.ended.is_none() || self.stdout.waiting() > 0 || self.stderr.waiting() > 0 {
             self.turn()?;
             if self.stdout.broken() {
-                self.abort();
-                return Ok(Ending::Status(1));
+                let until = *self.given_up.get_or_insert_with(|| Instant::now() + LAST_WORDS);
+                let wanted = !self.stdout.lost() || self.ended.is_some();
+                if !wanted || Instant::now() >= until {
+                    self.abort();
+                    return Ok(Ending::Status(1));
+                }
             }
         }
         match self.ended.flatten() {
@@ -95,37 +107,23 @@ impl<'a> Relay<'a> {
             _ => PollFlags::OUT,
         };
         // Nobody is asked in vain: one whose other end is gone would wake us all the time. Standard
-        // output is always there, since its end says that the client has gone.
-        let mut all = Vec::with_capacity(4);
-        all.push(PollFd::from_borrowed_fd(self.stdout.fd(), out(&self.stdout)));
-        if self.stderr.waiting() > 0 {
-            all.push(PollFd::from_borrowed_fd(self.stderr.fd(), PollFlags::OUT));
-        }
-        let asked = all.len();
-        if !on_socket.is_empty() {
-            all.push(PollFd::from_borrowed_fd(socket, on_socket));
-        }
-        if on_body {
-            all.push(PollFd::from_borrowed_fd(stdin(), PollFlags::IN));
-        }
-        match poll(&mut all, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(()),
-            Err(error) => return Err(Fault::new("poll failed").because(error.to_string())),
-        }
-        let ready: Vec<PollFlags> = all.iter().map(PollFd::revents).collect();
-        drop(all);
-        self.stdout.go_on(ready[0]);
-        if asked == 2 {
-            self.stderr.go_on(ready[1]);
-        }
-        let mut rest = ready[asked..].iter().copied();
-        let socket_ready =
-            if on_socket.is_empty() { None } else { rest.next() }.unwrap_or(PollFlags::empty());
-        if rest.next().is_some_and(|ready| !ready.is_empty()) {
+        // output is asked even if there is nothing for it, since its end says that the client has
+        // gone.
+        let asked = [
+            (!self.stdout.broken()).then(|| (self.stdout.fd(), out(&self.stdout))),
+            (self.stderr.waiting() > 0).then(|| (self.stderr.fd(), PollFlags::OUT)),
+            (!on_socket.is_empty()).then_some((socket, on_socket)),
+            on_body.then(|| (stdin(), PollFlags::IN)),
+        ];
+        let [on_stdout, on_stderr, on_socket, on_body] = wait(asked, self.given_up)
+            .map_err(|error| Fault::new("poll failed").because(error.to_string()))?;
+        // The log first: lighttpd ends a program by a signal once it has the whole answer.
+        self.stderr.go_on(on_stderr);
+        self.stdout.go_on(on_stdout);
+        if !on_body.is_empty() {
             self.body.read(&mut self.out)?;
         }
-        if !socket_ready.is_empty() && on_socket.contains(PollFlags::IN) {
+        if on_socket.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             self.receive()?;
         }
         self.send();
@@ -236,6 +234,24 @@ impl<'a> Relay<'a> {
             false => Ending::Died { answered: self.answered },
         }
     }
+}
+
+/// Waits for those that are asked; what is with each of them.
+fn wait(
+    asked: [Option<(BorrowedFd<'_>, PollFlags)>; 4],
+    until: Option<Instant>,
+) -> Result<[PollFlags; 4], Errno> {
+    let mut all = Vec::with_capacity(asked.len());
+    all.extend(asked.iter().flatten().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)));
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let left = left.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
+    match poll(&mut all, left.as_ref()) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok([PollFlags::empty(); 4]),
+        Err(error) => return Err(error),
+    }
+    let mut ready = all.iter().map(PollFd::revents);
+    Ok(asked.map(|one| one.and_then(|_| ready.next()).unwrap_or(PollFlags::empty())))
 }
 
 fn foreign(fault: door::Fault) -> Fault {

@@ -33,17 +33,20 @@ pub struct Stream {
     written: usize,
     socket: bool,
     broken: bool,
+    lost: bool,
 }
 
 impl Stream {
     /// A stream with nothing in it.
     pub fn new(fd: BorrowedFd<'static>) -> Stream {
-        Stream { fd, bytes: Vec::new(), written: 0, socket: true, broken: false }
+        Stream { fd, bytes: Vec::new(), written: 0, socket: true, broken: false, lost: false }
     }
 
     /// Adds what there is to write; nothing if nobody reads any more.
     pub fn put(&mut self, bytes: &[u8]) {
-        if !self.broken {
+        if self.broken {
+            self.lost |= !bytes.is_empty();
+        } else {
             self.bytes.extend_from_slice(bytes);
         }
     }
@@ -56,6 +59,11 @@ impl Stream {
     /// Nobody reads it any more.
     pub fn broken(&self) -> bool {
         self.broken
+    }
+
+    /// Something could not be written because of it.
+    pub fn lost(&self) -> bool {
+        self.lost
     }
 
     /// The descriptor to wait for.
@@ -96,6 +104,7 @@ impl Stream {
 
     fn fail(&mut self) {
         self.broken = true;
+        self.lost |= self.waiting() > 0;
         self.bytes.clear();
         self.written = 0;
     }
