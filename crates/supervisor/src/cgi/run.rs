@@ -28,6 +28,13 @@ pub struct RunDirectory {
     app: PathBuf,
 }
 
+/// What an app's server holds for its life.
+pub struct Server {
+    _lock: File,
+    /// Locked, so that systemd-tmpfiles does not take old files out of it (tmpfiles.d(5), "Age").
+    _directory: File,
+}
+
 /// Whether an app has a server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Life {
@@ -105,8 +112,8 @@ impl RunDirectory {
     }
 
     /// Makes this process the app's server, once the one before has ended. It is for as long as the
-    /// file is open.
-    pub fn become_server(&self) -> Result<File, String> {
+    /// result lives.
+    pub fn become_server(&self) -> Result<Server, String> {
         let mut file = self.open("server.lock")?;
         let failed = |error: io::Error| format!("{}/server.lock: {error}", self.path.display());
         let mut doubtful_since = Instant::now();
@@ -128,7 +135,10 @@ impl RunDirectory {
         }
         file.set_len(0).map_err(failed)?;
         file.write_all(format!("{}\n", std::process::id()).as_bytes()).map_err(failed)?;
-        Ok(file)
+        let directory = File::open(&self.path).map_err(failed)?;
+        // Nobody else locks it, and without it all would work for days.
+        let _ = flock(&directory, FlockOperation::NonBlockingLockShared);
+        Ok(Server { _lock: file, _directory: directory })
     }
 
     /// Whether the app has a server.
