@@ -19,8 +19,11 @@ class AcgiRackTest < Minitest::Test
       when "/digest"
         input = env["rack.input"]
         first = input.read(3)
-        input.rewind if input.respond_to?(:rewind)
-        [200, text, [Digest::SHA256.hexdigest(input.read), " #{first}"]]
+        # Rack 3's judge lets nobody rewind.
+        again = input.respond_to?(:rewind)
+        input.rewind if again
+        whole = "#{first unless again}#{input.read}"
+        [200, text, [Digest::SHA256.hexdigest(whole), " #{first}"]]
       when "/parts" then [200, text, Enumerator.new { |out| 100.times { |i| out << i.to_s * 1000 } }]
       when "/call" then [200, text, ->(stream) { stream.write("called"); stream.close }]
       when "/cookies"

@@ -171,7 +171,11 @@ class AcgiNativeTest < Minitest::Test
 
   def self.home
     @home ||= Helper::Acgi.new(files).tap do |home|
-      home.write("oribi.rb", "workers 1\n")
+      home.write("oribi.rb", <<~RUBY)
+        workers 1
+        request_timeout_soft 0.5
+        on_request_timeout { |_, thread| thread.raise("enough of it") }
+      RUBY
       Minitest.after_run { home.clean_up }
       home.serve(command: Helper::Acgi::NATIVE)
     end
@@ -191,6 +195,17 @@ class AcgiNativeTest < Minitest::Test
     assert_includes reply.errors, "ended with status 0 before it wrote a whole header"
     assert_includes ask("/prose").errors, 'the script wrote "Hello, World" where a header should be'
     assert_equal 302, answer("/location").status
+  end
+
+  def test_a_timeout_finds_the_script
+    reply = ask("/slow")
+    assert_equal 500, reply.answer.status
+    # The backtrace is in one of the two logs.
+    told = reply.errors + self.class.home.log
+    assert_match(/has run for .*\n(?:.*\n)*?.*(?:server|script)\.cgi:\d+:in/, told)
+    assert_includes reply.errors, "no more patience"
+    assert_includes reply.errors, "enough of it"
+    assert_equal "quiet", out("/loud?n=0")
   end
 end
 

@@ -60,6 +60,8 @@ module ACGI
       @noise = Noise.mine.tap(&:clear)
       @thread = Thread.new { perform(variables, input, out, over) }
       @thread.report_on_exception = false
+      # For a server that says where its requests are.
+      Thread.current.thread_variable_set(:oribi_works, @thread)
     end
 
     # What comes next: [:out, data], OVER when the script has ended and all has been taken, OTHER
@@ -106,6 +108,7 @@ module ACGI
     def over
       @thread&.join
       @thread = nil
+      Thread.current.thread_variable_set(:oribi_works, nil)
       abandon
       @end.close
       OVER

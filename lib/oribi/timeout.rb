@@ -84,9 +84,11 @@ module Oribi
       @timeouts.each do |timeout|
         env = timeout.seat.alarmed or next
         seconds = timeout.seat.age
-        trace = timeout.thread.backtrace
+        # A CGI script runs in a thread of its own.
+        thread = timeout.thread.thread_variable_get(:oribi_works) || timeout.thread
+        trace = thread.backtrace
         # It may have ended in between; then that was another one's.
-        tell(env, seconds, trace, timeout.thread) if timeout.seat.env.equal?(env)
+        tell(env, seconds, trace, thread) if trace && timeout.seat.env.equal?(env)
       end
     end
 

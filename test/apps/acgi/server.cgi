@@ -83,8 +83,10 @@ STEPS = {
     Text.reply("held by #{Process.pid}")
   end,
   "/slow" => lambda do |_|
-    sleep 0.5
+    sleep 5
     Text.reply("slow")
+  ensure
+    warn "no more patience"
   end,
   "/die" => ->(_) { Process.kill("KILL", Process.pid) }
 }.freeze
