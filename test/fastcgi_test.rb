@@ -159,8 +159,8 @@ class FastCgiTest < Helper::Case
   def test_a_worker_that_dies_is_a_502_and_a_cut_reply_ends_without_an_end
     assert_equal 502, fastcgi.get("/die").status
     start("reply.ru", "-w", "1", "-b", "fastcgi://127.0.0.1:0")
-    client = fastcgi.write(F.request(F.params("/length/stream")))
     gate = gate("gate")
+    client = fastcgi.write(F.request(F.params("/length/stream")))
     client.reply_until { |reply| reply.out.include?("first") }
     gate.open
     assert client.ended?, "a reply that is too short looked whole"
