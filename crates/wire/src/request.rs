@@ -5,7 +5,7 @@
 
 /// The env keys that travel as numbers. Their order is part of the layout.
 #[rustfmt::skip]
-pub const KEYS: [&str; 52] = [
+pub const KEYS: [&str; 64] = [
     "REQUEST_METHOD",
     "SCRIPT_NAME",
     "PATH_INFO",
@@ -58,6 +58,19 @@ pub const KEYS: [&str; 52] = [
     "HTTP_SEC_FETCH_MODE",
     "HTTP_SEC_FETCH_DEST",
     "HTTP_SEC_FETCH_USER",
+    // What only web servers say.
+    "GATEWAY_INTERFACE",
+    "SERVER_SOFTWARE",
+    "SERVER_ADDR",
+    "DOCUMENT_ROOT",
+    "REDIRECT_STATUS",
+    "SCRIPT_FILENAME",
+    "PATH_TRANSLATED",
+    "HTTPS",
+    "SERVER_ADMIN",
+    "SERVER_SIGNATURE",
+    "CONTEXT_PREFIX",
+    "CONTEXT_DOCUMENT_ROOT",
 ];
 
 /// Numbers of the keys the front sets itself.
@@ -138,7 +151,7 @@ pub fn known_header(name: &str) -> Option<u8> {
 /// the keys share a place.
 const fn place(name: &[u8]) -> usize {
     let length = name.len();
-    (57 * length + 162 * name[length - 2] as usize + 106 * name[length / 2] as usize) % 256
+    (226 * length + 70 * name[length - 2] as usize + 165 * name[length / 2] as usize) % 256
 }
 
 /// Each key's number at its place, and `NAMED` elsewhere.
@@ -254,7 +267,7 @@ mod tests {
             let known = (number != usize::from(key::URL_SCHEME)).then_some(number as u8);
             assert_eq!(known_variable(name.as_bytes()), known, "{name}");
         }
-        for name in ["", "H", "HTTP_", "http_host", "HTTP_HOS", "HTTP_HOST ", "SCRIPT_FILENAME"] {
+        for name in ["", "H", "HTTP_", "http_host", "HTTP_HOS", "HTTP_HOST ", "UNIQUE_ID"] {
             assert_eq!(known_variable(name.as_bytes()), None, "{name}");
         }
     }
@@ -274,10 +287,10 @@ mod tests {
     fn variables_travel_by_number_or_name() {
         let mut record = Vec::new();
         push_variable(&mut record, b"HTTP_USER_AGENT", b"curl");
-        push_variable(&mut record, b"DOCUMENT_ROOT", b"/srv");
+        push_variable(&mut record, b"UNIQUE_ID", b"/srv");
         push_variable(&mut record, &[b'A'; NAME_MAX + 1], b"");
         let pairs: Vec<_> = Pairs(&record).collect();
-        let named = Key::Named(b"DOCUMENT_ROOT");
+        let named = Key::Named(b"UNIQUE_ID");
         assert_eq!(pairs, [(Key::Known(15), &b"curl"[..]), (named, &b"/srv"[..])]);
     }
 }

@@ -232,7 +232,8 @@ fn a_field_too_long_to_travel_is_refused() {
 
 #[test]
 fn numbered_keys_and_header_names_agree() {
-    for (index, name) in KEYS.iter().enumerate().skip(key::CONTENT_TYPE as usize) {
+    let headers = KEYS.iter().enumerate().skip(key::CONTENT_TYPE as usize);
+    for (index, name) in headers.take_while(|(_, name)| **name != "GATEWAY_INTERFACE") {
         let header = name.trim_start_matches("HTTP_").to_lowercase().replace('_', "-");
         assert_eq!(request::known_header(&header), Some(index as u8), "{name}");
     }

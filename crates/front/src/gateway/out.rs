@@ -14,6 +14,8 @@ use tokio::io::AsyncWrite;
 const COPIED: usize = 16 * 1024;
 /// So many bytes may wait to be written before replies wait too.
 const ENOUGH: usize = 128 * 1024;
+/// A usual head and a short body need no more.
+const ROOM: usize = 512;
 /// Parts of one gathering write.
 const GATHERED: usize = 16;
 
@@ -42,6 +44,9 @@ impl Out {
 
     /// Where small things are written.
     pub fn small(&mut self) -> &mut Vec<u8> {
+        if self.tail.capacity() == 0 {
+            self.tail.reserve(ROOM);
+        }
         &mut self.tail
     }
 
@@ -69,7 +74,7 @@ impl Out {
 
     /// Begins a record of a FastCGI stream whose length is not known yet.
     pub fn begin_record(&mut self, kind: u8, id: u16) -> usize {
-        fastcgi::put_header(&mut self.tail, kind, id, 0, 0);
+        fastcgi::put_header(self.small(), kind, id, 0, 0);
         self.tail.len()
     }
 

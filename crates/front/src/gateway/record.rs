@@ -6,6 +6,8 @@ use crate::rules::{self, Word};
 use door::cgi::{Request, Variables};
 use door::forwarded::{self, Claims, Field};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use std::fmt::Display;
+use std::io::Write as _;
 use wire::request::{key, push, push_named, push_variable};
 
 /// The name under which the access log's id of a request travels.
@@ -113,8 +115,13 @@ fn or_else<'a>(said: &'a [u8], otherwise: &'a [u8]) -> &'a [u8] {
     if said.is_empty() { otherwise } else { said }
 }
 
-fn write_client(record: &mut Vec<u8>, client: impl ToString, port: &[u8]) {
-    push(record, key::REMOTE_ADDR, client.to_string().as_bytes());
+fn write_client(record: &mut Vec<u8>, client: impl Display, port: &[u8]) {
+    // Longer than any address as text, an IPv4 one in an IPv6 one included (RFC 4291, section 2.2).
+    let mut text = [0; 48];
+    let mut rest = &mut text[..];
+    let _ = write!(rest, "{client}");
+    let length = 48 - rest.len();
+    push(record, key::REMOTE_ADDR, &text[..length]);
     push(record, key::REMOTE_PORT, port);
 }
 

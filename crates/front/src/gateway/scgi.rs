@@ -22,8 +22,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// Bytes read at a time.
-const READ: usize = 16 * 1024;
+/// Bytes read at a time: of the headers, of the body, and of what may come behind it.
+const HEAD: usize = 4 * 1024;
+const BODY: usize = 16 * 1024;
+const BEHIND: usize = 64;
 
 /// Serves the connection's one request.
 pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Option<Refusal>) {
@@ -128,14 +130,14 @@ impl Client {
                     return Poll::Ready(None);
                 }
             }
-            if is_over(&self.peer) || !matches!(ready!(self.poll_read(context)), Ok(1..)) {
+            if is_over(&self.peer) || !matches!(ready!(self.poll_read(context, HEAD)), Ok(1..)) {
                 return Poll::Ready(None);
             }
         }
     }
 
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.read.reserve(READ);
+    fn poll_read(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        self.read.reserve(most);
         let count = ready!(self.socket.poll_read_into(context, &mut self.read))?;
         self.peer.link.received(&self.read[self.read.len() - count..]);
         Poll::Ready(Ok(count))
@@ -146,7 +148,7 @@ impl Client {
         if self.left == 0 {
             return Poll::Ready(Ok(None));
         }
-        if self.read.is_empty() && ready!(self.poll_read(context))? == 0 {
+        if self.read.is_empty() && ready!(self.poll_read(context, BODY))? == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         let count = self.read.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
@@ -163,7 +165,7 @@ impl Client {
         while !self.peer.link.has_ended() {
             // There is nothing to be said behind the body.
             self.read.clear();
-            match ready!(self.poll_read(context)) {
+            match ready!(self.poll_read(context, BEHIND)) {
                 Ok(0) if table::with(|table| table.options.half_close_timeout.is_zero()) => {
                     return Poll::Ready(());
                 }
