@@ -55,8 +55,6 @@ module DoorsContract
   }.freeze
   # Requests that the web server refuses, and how.
   REFUSED = { ["scgi", :apache] => { "chunks" => 411 } }.freeze
-  # Each connection has its own.
-  OF_CONNECTIONS = %w[REMOTE_PORT].freeze
 
   # The class's server, which listens for every door.
   module Served
@@ -76,12 +74,7 @@ module DoorsContract
 
     # What is seen without anything in front; asked once.
     def direct
-      @direct ||= Contract::REQUESTS.to_h do |name, _|
-        client = Helper::Client.tcp(port("http"))
-        [name, Contract.ask(client, name, self::PREFIX)]
-      ensure
-        client&.close
-      end
+      @direct ||= Contract.ask_all(port("http"), self::PREFIX)
     end
 
     # The TCP port of a door.
@@ -120,33 +113,12 @@ module DoorsContract
 
   # Asks everything, and compares.
   def compare(door, kind, added: ADDED.fetch([door, kind]), except: EXCEPT.fetch([door, kind]))
-    different = Hash.new { |found, text| found[text] = [] }
-    Contract::REQUESTS.each_key do |name|
-      got = Contract.ask(through, name, prefix)
-      refused = REFUSED.dig([door, kind], name)
-      next assert_equal(refused, got.status) if refused
-
-      expected = self.class.direct.fetch(name)
-      found = %i[status fields body].reject { |part| got[part] == expected[part] }
-      found.map! { |part| "#{part}: #{shown(expected[part])} is #{shown(got[part])}" }
-      found += different_env(expected.env, got.env, added, except, name) if expected.env && got.env
-      found.each { |text| different[text] << name }
+    refused = REFUSED.fetch([door, kind], {})
+    rules = Contract::Rules.new(added, except, refused)
+    different = rules.differences(self.class.direct) do |name|
+      Contract.ask(through, name, prefix)
     end
-    assert_empty different, "#{kind}, #{door}: #{@web.log}#{different.map { |all| all.join(' ') }}"
-  end
-
-  def shown(value) = value.inspect[0, 160]
-
-  def different_env(expected, got, added, except, name)
-    keys = (expected.keys | got.keys | expected["test.keys"] | got["test.keys"]) - ["test.keys"]
-    keys -= OF_CONNECTIONS
-    keys.reject! { |key| except[key]&.include?(name) }
-    # Of what is no String there is only the name.
-    [expected, got].each do |env|
-      env.default_proc = ->(all, key) { all["test.keys"].include?(key) }
-    end
-    keys.reject! { |key| expected[key] == got[key] || (added.include?(key) && !expected[key]) }
-    keys.map { |key| "#{key}: #{shown(expected[key])} is #{shown(got[key])}" }
+    assert_empty different, "#{kind}, #{door}: #{@web.log}"
   end
 
   # A reply that has not ended yet reaches the client.

@@ -67,7 +67,60 @@ module Helper
     # What there is to see of an answer: status, headers and body, or what the app was told.
     Seen = Struct.new(:status, :fields, :body, :env)
 
+    # What may differ, by keys of env: those that may be there besides, those that may have another
+    # value or be missing in some requests, by name; and requests that are refused with a status.
+    Rules = Struct.new(:added, :except, :refused) do
+      # Each difference with the requests that show it; the block asks one.
+      def differences(expected)
+        found = Hash.new { |all, text| all[text] = [] }
+        expected.each do |name, wanted|
+          got = yield name
+          status = refused[name]
+          parts = status ? refusal(status, got) : different_parts(wanted, got, name)
+          parts.each { |text| found[text] << name }
+        end
+        found
+      end
+
+      private
+
+      def refusal(status, got) = got.status == status ? [] : ["status: #{status} is #{got.status}"]
+
+      def different_parts(wanted, got, name)
+        found = %i[status fields body].reject { |part| got[part] == wanted[part] }
+        found.map! { |part| "#{part}: #{shown(wanted[part])} is #{shown(got[part])}" }
+        return found unless wanted.env && got.env
+
+        keys = [wanted, got].flat_map do |seen|
+          seen.env["test.keys"]
+        end.uniq - Contract::OF_CONNECTIONS
+        keys = ["test.body", *keys].reject { |key| except[key]&.include?(name) }
+        keys.reject! do |key|
+          tell(wanted, key) == tell(got, key) || (added.include?(key) && !tell(wanted, key))
+        end
+        found + keys.map { |key| "#{key}: #{shown(tell(wanted, key))} is #{shown(tell(got, key))}" }
+      end
+
+      # Of what is no String there is only the name.
+      def tell(seen, key) = seen.env.fetch(key) { seen.env["test.keys"].include?(key) }
+
+      def shown(value) = value.inspect[0, 160]
+    end
+
+    # Each connection has its own.
+    OF_CONNECTIONS = %w[REMOTE_PORT].freeze
+
     module_function
+
+    # What is seen of every request, each on a connection of its own.
+    def ask_all(port, prefix = "")
+      REQUESTS.to_h do |name, _|
+        client = Client.tcp(port)
+        [name, ask(client, name, prefix)]
+      ensure
+        client&.close
+      end
+    end
 
     # The bytes of a request for the app below `prefix`.
     def bytes(name, prefix = "")

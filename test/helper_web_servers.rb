@@ -125,7 +125,7 @@ module Helper
         family = Helper.family(@pid)
         end_in_order
         left = family.select { |entry| entry.same?(Helper.process(entry.pid)) }
-        left.each { |entry| kill("KILL", entry.pid) }
+        left.each { |entry| finish(entry.pid) }
       ensure
         reap
         @pid = nil
@@ -154,6 +154,14 @@ module Helper
       Helper.wait_until("#{@kind} ends", within: 5) { ended? }
     rescue Minitest::Assertion
       kill("KILL", @pid)
+    end
+
+    # What its death has made our child.
+    def finish(pid)
+      kill("KILL", pid)
+      Process.wait(pid)
+    rescue Errno::ECHILD
+      nil
     end
 
     def reap
