@@ -2,7 +2,6 @@
 
 require "digest"
 require "helper_bare"
-require "oribi/binary"
 
 # A root directory of one's own is root's to make.
 return unless Helper::Bare.possible?
@@ -15,16 +14,23 @@ class AcgiBareTest < Minitest::Test
 
   def setup
     @bare = self.class.bare
-    @bare.write("index.cgi", File.binread(Oribi::Binary.shim), 0o755)
-    @bare.write("acgi.rb", one_file)
   end
 
   def teardown = @bare.leave
 
-  # All of acgi in one file, as `oribi cgi bundle` makes it.
-  def one_file
-    File.read(File.join(LIB, "acgi.rb")).gsub(/^require_relative "(.*)"$/) do
-      File.read(File.join(LIB, "#{$1}.rb"))
+  # Uploads what `oribi cgi bundle` makes of an app of one file.
+  def upload(name, text)
+    Dir.mktmpdir do |folder|
+      Dir.mkdir(app = File.join(folder, "app"))
+      File.write(File.join(app, name), text)
+      into = File.join(folder, "bundle")
+      words = [RbConfig.ruby, File.join(ROOT, "exe/oribi"), "cgi", "bundle", app, "--into", into]
+      out, status = Open3.capture2e(*words)
+      assert status.success?, out
+      Dir.children(into).each do |one|
+        file = File.join(into, one)
+        @bare.write(one, File.binread(file), File.stat(file).mode & 0o777)
+      end
     end
   end
 
@@ -49,7 +55,7 @@ class AcgiBareTest < Minitest::Test
 
   def test_a_script
     script = File.read(File.join(ROOT, "test/apps/acgi/server.cgi"))
-    @bare.write("server.cgi", "$LOAD_PATH.unshift(__dir__)\n#{script}")
+    upload("server.cgi", "$LOAD_PATH.unshift(__dir__)\n#{script}")
     # All of the first come, and one server is started for them.
     pages = Array.new(12) { Thread.new { page("/count") } }.map(&:value)
     assert_equal 1, pages.map { |text| text.split.last }.uniq.size, pages.inspect
@@ -71,13 +77,13 @@ class AcgiBareTest < Minitest::Test
   end
 
   def test_a_rack_app
-    @bare.write("config.ru", File.read(File.join(ROOT, "examples/acgi-rack/config.ru")))
+    upload("config.ru", File.read(File.join(ROOT, "examples/acgi-rack/config.ru")))
     assert_match(/has answered 1 times/, page("/"))
     assert_match(%r{^SCRIPT_NAME: /www/index\.cgi/env$}, page("/env"))
   end
 
   def test_a_script_that_does_not_load
-    @bare.write("server.cgi", "require_relative 'acgi'\nrequire 'no/such'\n")
+    upload("server.cgi", "require_relative 'acgi'\nrequire 'no/such'\n")
     out, errors, status = hit("/")
     assert_match(/\AStatus: 500 /, out)
     assert_match(/server\.cgi does not load: cannot load such file -- no\/such/, errors)
@@ -86,8 +92,8 @@ class AcgiBareTest < Minitest::Test
 
   # Without the shim it is plain CGI.
   def test_hit_directly
-    @bare.write("server.cgi", "require_relative 'acgi'\n" \
-                              "ACGI.each_cgi { |cgi| cgi.out { 'plain' } }\n")
+    upload("server.cgi", "require_relative 'acgi'\n" \
+                         "ACGI.each_cgi { |cgi| cgi.out { 'plain' } }\n")
     env = { "GATEWAY_INTERFACE" => "CGI/1.1", "REQUEST_METHOD" => "GET" }
     out, errors, status = @bare.run("/usr/bin/ruby", "server.cgi", env: env)
     assert_equal ["plain", "", 0], [out.split("\r\n\r\n").last, errors, status]

@@ -71,6 +71,8 @@ module ACGI
       file.truncate(0)
       file.write("#{Process.pid}\n")
       file.flush
+      # What is locked systemd-tmpfiles leaves alone (tmpfiles.d(5), "Age").
+      @kept = File.open(@run).tap { |run| run.flock(File::LOCK_SH | File::LOCK_NB) }
       file
     end
 
@@ -106,11 +108,14 @@ module ACGI
       end
     end
 
-    # Tells the server to end, and waits until it has.
+    # Tells the server to end, and waits until it has. One that starts has clients already, and is
+    # waited for.
     def stop
       pid, alive = server
       return unless alive
 
+      limit = now + PATIENCE
+      sleep(STEP) until answers? || !server.last || now > limit
       Process.kill("TERM", pid)
       limit = now + PATIENCE
       while server.last
