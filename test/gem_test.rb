@@ -23,8 +23,22 @@ class GemTest < Minitest::Test
     assert_equal 1, server.workers(1).size
     server.signal("TERM")
     assert_equal 0, server.wait
+    check_the_shim(executable, server.directory)
   ensure
     server&.clean_up
+  end
+
+  # It is built with the rest, and finds its way to this gem.
+  def check_the_shim(executable, app)
+    run_command(executable, "cgi", "install", app, chdir: PLACE)
+    Dir.mkdir(run = File.join(app, "run"), 0o700)
+    env = { "ORIBI_RUNTIME_DIR" => run, "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "/index.cgi",
+            "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_NAME" => "test", "SERVER_PORT" => "80" }
+    out, = Open3.capture2e(env, File.join(app, "index.cgi"), unsetenv_others: true)
+    assert_match(/\AStatus: 200 OK\r\n.*\r\n\r\n\d+ /m, out)
+  ensure
+    env = environment.merge("ORIBI_RUNTIME_DIR" => run)
+    Open3.capture2e(env, executable, "cgi", "stop", app)
   end
 
   # The lab is built from these on the user's machine, when it is first asked for.

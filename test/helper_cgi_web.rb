@@ -121,8 +121,8 @@ module Helper
 
     # The app's server and its processes, as they are now.
     def servers
-      pids = Dir[File.join(@web.folder, "run/acgi-*/server.lock")].map { |file| File.read(file).to_i }
-      @seen |= pids.flat_map { |pid| Helper.family(pid) }
+      locks = Dir[File.join(@web.folder, "run/acgi-*/server.lock")]
+      @seen |= locks.flat_map { |file| Helper.family(File.read(file).to_i) }
       @seen.select { |entry| entry.same?(Helper.process(entry.pid)) && !reaped?(entry.pid) }
     end
 

@@ -51,7 +51,9 @@ module Helper
 
     private
 
-    def stream(kind, data) = data.b.scan(/.{1,65535}/mn).map { |part| FastCgi.record(kind, 1, part) }
+    def stream(kind, data)
+      data.b.scan(/.{1,65535}/mn).map { |part| FastCgi.record(kind, 1, part) }
+    end
 
     def pairs(bytes)
       all = {}
@@ -150,16 +152,17 @@ module Helper
     end
 
     def env(**more)
-      { "ORIBI_RUNTIME_DIR" => @base, "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "/app/index.cgi",
-        "GATEWAY_INTERFACE" => "CGI/1.1", "CONTENT_LENGTH" => nil, "PATH" => ENV.fetch("PATH") }
-        .merge(more.transform_keys(&:to_s))
+      usual = { "ORIBI_RUNTIME_DIR" => @base, "REQUEST_METHOD" => "GET",
+                "SCRIPT_NAME" => "/app/index.cgi", "GATEWAY_INTERFACE" => "CGI/1.1",
+                "CONTENT_LENGTH" => nil, "PATH" => ENV.fetch("PATH") }
+      usual.merge(more.transform_keys(&:to_s))
     end
 
     # Runs it to its end: what it prints, what it tells the log, its exit status.
     def hit(body: nil, program: [shim], **more)
       more = { REQUEST_METHOD: "POST", CONTENT_LENGTH: body.bytesize.to_s }.merge(more) if body
-      out, err, status = Open3.capture3(env(**more), *program, stdin_data: body.to_s,
-                                                              binmode: true, unsetenv_others: true)
+      streams = { stdin_data: body.to_s, binmode: true, unsetenv_others: true }
+      out, err, status = Open3.capture3(env(**more), *program, **streams)
       [out, err, status.exitstatus]
     end
 

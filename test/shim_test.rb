@@ -59,7 +59,8 @@ class ShimTest < Minitest::Test
 
   def test_a_server_that_answers_before_the_body
     @app.listen { |peer| peer.params && peer.page("enough") }
-    streaming(CONTENT_LENGTH: (64 * 1024 * 1024).to_s, REQUEST_METHOD: "POST") do |_, out, _, thread|
+    length = (64 * 1024 * 1024).to_s
+    streaming(CONTENT_LENGTH: length, REQUEST_METHOD: "POST") do |_, out, _, thread|
       assert_equal "#{HELLO}enough", out.read
       assert_equal 0, thread.value.exitstatus
     end
@@ -234,9 +235,10 @@ class ShimTest < Minitest::Test
 
   def test_without_standard_error
     @app.listen { |peer| peer.errors("lost") && peer.page("found") }
-    pid = Process.spawn(@app.env, @app.shim, in: :close, out: File.join(@app.path, "out"), err: :close)
+    page = File.join(@app.path, "page")
+    pid = Process.spawn(@app.env, @app.shim, in: :close, out: page, err: :close)
     assert_equal 0, Process.wait2(pid).last.exitstatus
-    assert_equal "#{HELLO}found", File.read(File.join(@app.path, "out"))
+    assert_equal "#{HELLO}found", File.read(page)
   end
 
   private

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Builds extension, binary and CGI shim, and puts them where Ruby finds them. Written by hand because
-# RubyGems' own builder for Rust makes libraries only.
+# Builds extension, binary and CGI shim, and puts them where Ruby finds them. Written by hand,
+# because RubyGems' own builder for Rust makes libraries only.
 
 require "fileutils"
 require "mkmf"

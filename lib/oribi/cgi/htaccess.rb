@@ -7,6 +7,7 @@ module Oribi
     # Apache's settings for one directory.
     module Htaccess
       FIRST = "# Written by `oribi cgi`."
+      # rubocop:disable Style/FormatStringToken -- Apache's
       TEXT = <<~APACHE.freeze
         #{FIRST} It takes `AllowOverride All`, or at least
         # `AllowOverride AuthConfig FileInfo Indexes Options`.
@@ -26,6 +27,7 @@ module Oribi
           RewriteRule ^(.*)$ index.cgi/$1 [L]
         </IfModule>
       APACHE
+      # rubocop:enable Style/FormatStringToken
 
       module_function
 

@@ -47,7 +47,7 @@ module Oribi
 
       # The command `oribi` by absolute names: web servers have a PATH of their own.
       def words
-        said = ENVIRONMENT.filter_map { |name| ENV[name] && "#{name}=#{ENV[name]}" }
+        said = ENV.slice(*ENVIRONMENT).map { |name, value| "#{name}=#{value}" }
         ["GEM_PATH=#{Gem.path.join(File::PATH_SEPARATOR)}", *said, RbConfig.ruby, EXECUTABLE]
       end
     end

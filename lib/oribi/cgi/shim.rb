@@ -25,7 +25,7 @@ module Oribi
 
       def trailer(words)
         bytes = words.map { |word| "#{word}\0" }.join.b
-        bytes << format("%s%07d", MARK, bytes.bytesize)
+        "#{bytes}#{MARK}#{bytes.bytesize.to_s.rjust(7, '0')}".b
       end
 
       def ours?(path)
