@@ -89,6 +89,10 @@ module Helper
       "LoadModule #{name}_module /usr/lib/apache2/modules/mod_#{name}.so"
     end.join("\n").freeze
 
+    def self.fcgiwrap?
+      WebServer::PATH.split(":").any? { |folder| File.executable?(File.join(folder, "fcgiwrap")) }
+    end
+
     # `how` is :install, Oribi as an installed gem has it; or :bundle, plain Ruby.
     def initialize(kind, how)
       @port = Helper.free_port
