@@ -71,7 +71,26 @@ module Stack
         line = @heard[/\A[^\r\n]*/]
         return line unless line.match?(%r{\AHTTP/1\.1 200\b})
 
-        "another page than #{expected.bytesize} bytes" unless @heard.end_with?(expected)
+        head, body = @heard.split("\r\n\r\n", 2)
+        # Apache passes no length on that came from a CGI program, FastCGI or SCGI.
+        body = joined(body) if head.match?(/^transfer-encoding: chunked\r?$/i)
+        "another page than #{expected.bytesize} bytes" unless body == expected
+      end
+
+      private
+
+      # The data of chunks; what is no chunk is left as it is, and so is wrong.
+      def joined(chunks)
+        data = +"".b
+        while (size = chunks[/\A\h+(?=\r\n)/])
+          start = size.bytesize + 2
+          length = size.to_i(16)
+          return data if length.zero? && chunks.byteslice(start..) == "\r\n"
+
+          data << chunks.byteslice(start, length)
+          chunks = chunks.byteslice((start + length + 2)..) || ""
+        end
+        data << chunks
       end
     end
 

@@ -20,7 +20,8 @@ module Stack
       @given = env.fetch("STACK_SERVER_PORTS", "3000").split(",").map do |word|
         number("STACK_SERVER_PORTS", word)
       end
-      @log = env["STACK_LOG"] ? File.expand_path(env["STACK_LOG"]) : File.join(__dir__, "log")
+      named = env.fetch("STACK_LOG", "")
+      @log = named.empty? ? File.join(__dir__, "log") : File.expand_path(named)
     end
 
     # The ports of so many servers: those given, or one after the other from the only one given.
@@ -62,8 +63,12 @@ module Stack
     def prepare
       [@log, file("run"), file("htdocs")].each do |folder|
         FileUtils.mkdir_p(folder)
-        hand_over(folder)
+        hand_over(folder) unless theirs?(folder)
       end
+      # Apache would append to it.
+      FileUtils.rm_f(file("apache.err"))
+      # Where the CGI program meets its servers: it wants that to be nobody else's.
+      File.chmod(0o700, file("run"))
     end
 
     def hand_over(path) = user && File.chown(user.uid, user.gid, path)
@@ -77,6 +82,15 @@ module Stack
     end
 
     private
+
+    # Whether a folder is the servers' already. One that holds something of somebody else's stays
+    # his.
+    def theirs?(folder)
+      return true if user.nil? || File.stat(folder).uid == user.uid
+      return false if Dir.empty?(folder)
+
+      raise Trouble, "#{folder} is not #{user.name}'s and not empty: name another with STACK_LOG"
+    end
 
     def known(name)
       Etc.getpwnam(name)

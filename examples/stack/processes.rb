@@ -68,7 +68,7 @@ module Stack
     # Servers that the CGI program has started. They hold a lock and write their pid into it.
     def shims_servers
       Dir.glob(@place.file("run", "acgi-*", "server.lock")).filter_map do |file|
-        held = File.open(file) { |lock| !lock.flock(File::LOCK_EX | File::LOCK_NB) }
+        held = File.open(file) { |lock| !lock.flock(File::LOCK_SH | File::LOCK_NB) }
         pid = File.read(file).to_i
         name = "oribi-#{File.basename(File.dirname(file))}"
         Entry.new(name, pid, Processes.start_of(pid)) if held

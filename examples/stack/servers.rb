@@ -8,7 +8,7 @@ module Stack
   class Servers
     ROOT = File.expand_path("../..", __dir__)
     ORIBI = File.join(ROOT, "exe/oribi")
-    APP = File.join(ROOT, "examples/magtag/config.ru")
+    APP = File.expand_path(ENV.fetch("STACK_APP", "#{ROOT}/examples/magtag/config.ru"))
     PREFIX = "/app"
     # How long they may take to start, in seconds.
     PATIENCE = 60.0

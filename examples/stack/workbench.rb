@@ -5,20 +5,21 @@ require_relative "cell"
 require_relative "httpd"
 require_relative "place"
 require_relative "processes"
+require_relative "program"
 require_relative "servers"
 
 # A web server, Oribi behind it, MagTag below /app: the workbench. See README.md.
 module Stack
   CSS = "/app/magtag.css"
   # How long the web server may take until it answers, in seconds.
-  PATIENCE = 30.0
+  PATIENCE = 20.0
 
   module_function
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   # What a log says last.
-  def tail(file, lines = 5)
+  def tail(file, lines = 3)
     said = File.readlines(file, chomp: true).last(lines)
     said.empty? ? "#{file} is empty" : "#{file} says:\n#{said.join("\n")}"
   end
@@ -57,7 +58,8 @@ module Stack
   def front(cell, place, processes, servers)
     return [] if cell.web == "none"
 
-    Httpd.new(place, cell, processes).start(servers.addresses, nil)
+    program = Program.new(place, cell).prepare if cell.cgi?
+    Httpd.new(place, cell, processes).start(servers.addresses, program)
   end
 
   # Asks for a page until it comes.
@@ -91,5 +93,7 @@ module Stack
     Net::HTTP.start("127.0.0.1", place.port, nil, **options) { |http| http.get(path) }
   rescue SystemCallError, IOError
     nil
+  rescue Timeout::Error
+    raise Trouble, "#{path} is not answered within #{PATIENCE} s"
   end
 end

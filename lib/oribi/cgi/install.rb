@@ -8,8 +8,10 @@ module Oribi
     # `oribi cgi install`: this Oribi behind an `index.cgi`.
     class Install
       EXECUTABLE = File.expand_path("../../../exe/oribi", __dir__)
-      # What leads this Ruby to its gems, and may not lead the web server's user there.
-      ENVIRONMENT = %w[BUNDLE_GEMFILE BUNDLE_PATH GEM_HOME RUBYLIB RUBYOPT].freeze
+      # What leads this Ruby to its gems, and us to our binary, and may not lead the web server's
+      # user there.
+      ENVIRONMENT = %w[BUNDLE_GEMFILE BUNDLE_PATH CARGO_TARGET_DIR GEM_HOME ORIBI_BINARY RUBYLIB
+                       RUBYOPT].freeze
 
       TO_DO = <<~TEXT
         The web server must run it, take it for the directory's index, and hand out no source
