@@ -5,9 +5,9 @@
 //! and its end, and of a hundred first requests one starts a server while the others wait.
 
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::{Errno, retry_on_intr};
@@ -16,12 +16,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use crate::fault::Fault;
 use crate::log;
 use crate::place::{self, Place};
-use crate::starting;
+use crate::starting::Starting;
 
 /// How long a server may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a server that starts is tried.
-const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 4_000_000 };
+const INTERVAL: Duration = Duration::from_millis(4);
 
 /// A connection to the server.
 pub struct Reached {
@@ -88,17 +88,18 @@ fn try_connect(path: &Path) -> Result<Option<OwnedFd>, Fault> {
 /// Starts a server and waits until it listens.
 fn start(place: &Place, path: &Path) -> Result<OwnedFd, Fault> {
     let before = log::length(place);
-    let process = starting::begin(place)?;
+    let starting = Starting::begin(place)?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        let mut events = [PollFd::new(&process, PollFlags::IN)];
-        let ended = poll(&mut events, Some(&INTERVAL)).is_ok_and(|count| count > 0);
+        sleep(INTERVAL);
+        // Asked first: one that has listened and ended is another matter.
+        let ended = starting.ended();
         if let Some(socket) = try_connect(path)? {
-            starting::done(place);
+            starting.done(place);
             return Ok(socket);
         }
         if ended {
-            starting::done(place);
+            starting.done(place);
             let cause = "the application's server ended while it started";
             return Err(Fault::new(cause).because(log::last_line(place, before)));
         }
