@@ -148,6 +148,14 @@ pub fn forwarded(data: &[u8]) {
 
 /// Nothing that names another place is left in a path that is clean.
 pub fn path(data: &[u8]) {
+    if let Ok(whole) = std::str::from_utf8(data) {
+        for prefix in ["", "/", "/a", "/a/b"] {
+            if let Some((script, info)) = path::split(whole, prefix) {
+                assert_eq!([script, info].concat(), whole);
+                assert!(matches!(info.bytes().next(), None | Some(b'/')));
+            }
+        }
+    }
     let Some(path) = path::clean(data) else { return };
     assert!(path.starts_with(b"/") && !path.contains(&0) && path.len() <= data.len().max(1));
     let segments: Vec<&[u8]> = path[1..].split(|c| *c == b'/').collect();

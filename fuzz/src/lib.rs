@@ -5,3 +5,4 @@
 
 pub mod checks;
 pub mod doors;
+pub mod gateways;

@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/src/doors.rs"]
 mod doors;
+#[path = "../../../fuzz/src/gateways.rs"]
+mod gateways;
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +41,7 @@ fn invalid_requests_are_refused_with_the_status_of_their_name() {
 
 #[test]
 fn seeds_are_harmless() {
-    for (name, check) in doors::ALL {
+    for (name, check) in doors::ALL.into_iter().chain(gateways::ALL) {
         let own = format!("fuzz/corpus/{name}");
         let directories = match name {
             "http" => &["test/corpus/valid", "test/corpus/invalid"][..],

@@ -1,0 +1,4 @@
+//! See `gateways::scgi`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oribi_fuzz::gateways::scgi(data));
