@@ -70,7 +70,7 @@ impl<'a> Variables<'a> {
     pub fn read(
         pairs: impl Iterator<Item = Result<(&'a [u8], &'a [u8]), Fault>>,
     ) -> Result<Variables<'a>, Fault> {
-        let mut these = Variables { metas: [None; METAS], others: Vec::with_capacity(24) };
+        let mut these = Variables { others: Vec::with_capacity(24), ..Variables::default() };
         for pair in pairs {
             let (name, value) = pair?;
             if name.starts_with(b"HTTP_") {
@@ -274,19 +274,36 @@ fn add_to(before: &mut Cow<[u8]>, name: &[u8], value: &[u8]) {
     before.extend_from_slice(value);
 }
 
-/// Whether the app may have a variable of this name: no dot, for `rack.input` and its like are not
-/// the web server's, and nothing that no environment could hold.
+/// Bytes of names that the app may have: no dot, for `rack.input` and its like are not the web
+/// server's, and nothing that no environment could hold.
+const NAME: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut c = 0;
+    while c < 256 {
+        table[c] = !matches!(c as u8, b'.' | b'=' | 0..=32 | 127);
+        c += 1;
+    }
+    table
+};
+/// Bytes of what could be a header's value (RFC 9110, section 5.5).
+const VALUE: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut c = 0;
+    while c < 256 {
+        table[c] = !matches!(c as u8, 0..=8 | 10..=31 | 127);
+        c += 1;
+    }
+    table
+};
+
 fn is_name(name: &[u8]) -> bool {
-    let bad = |c: &u8| matches!(c, b'.' | b'=' | 0..=32 | 127);
-    !name.is_empty() && !name.iter().fold(false, |found, c| found | bad(c))
+    !name.is_empty() && name.iter().all(|c| NAME[usize::from(*c)])
 }
 
-/// A value that could be a header's (RFC 9110, section 5.5).
 fn checked(value: &[u8]) -> Result<&[u8], Fault> {
-    let bad = |c: &u8| *c < b' ' && *c != b'\t' || *c == 127;
-    match value.iter().fold(false, |found, c| found | bad(c)) {
-        true => Err(Fault::Control),
-        false => Ok(value),
+    match value.iter().all(|c| VALUE[usize::from(*c)]) {
+        true => Ok(value),
+        false => Err(Fault::Control),
     }
 }
 

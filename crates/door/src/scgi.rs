@@ -1,18 +1,27 @@
 //! SCGI (the specification at python.ca/scgi/protocol.txt): a netstring of variables, then the body.
 
 use crate::Fault;
-use memchr::memchr;
+use memchr::{Memchr, memchr_iter};
 
 /// The variables of a request, in order: names and values.
 #[derive(Clone, Debug)]
-pub struct Block<'a>(&'a [u8]);
+pub struct Block<'a> {
+    bytes: &'a [u8],
+    /// Where names and values end.
+    ends: Memchr<'a>,
+    at: usize,
+}
 
 impl<'a> Block<'a> {
+    fn new(bytes: &'a [u8]) -> Block<'a> {
+        Block { bytes, ends: memchr_iter(0, bytes), at: 0 }
+    }
+
     /// Up to the next NUL, which goes.
     fn cut(&mut self) -> Option<&'a [u8]> {
-        let end = memchr(0, self.0)?;
-        let part = &self.0[..end];
-        self.0 = &self.0[end + 1..];
+        let end = self.ends.next()?;
+        let part = &self.bytes[self.at..end];
+        self.at = end + 1;
         Some(part)
     }
 }
@@ -42,18 +51,18 @@ pub fn headers(bytes: &[u8], limit: usize) -> Result<Option<(Block<'_>, usize)>,
         return Err(Fault::BadScgi);
     }
     let mut versions = 0;
-    for (name, value) in Block(block) {
+    for (name, value) in Block::new(block) {
         match (name, value) {
             (b"SCGI", b"1") => versions += 1,
             (b"SCGI" | b"", _) => return Err(Fault::BadScgi),
             _ => {}
         }
     }
-    let paired = memchr::memchr_iter(0, block).count().is_multiple_of(2);
+    let paired = memchr_iter(0, block).count().is_multiple_of(2);
     if versions != 1 || !paired {
         return Err(Fault::BadScgi);
     }
-    Ok(Some((Block(block), end + 1)))
+    Ok(Some((Block::new(block), end + 1)))
 }
 
 /// The length that a netstring begins with, if all of it has come: digits without a zero in front,

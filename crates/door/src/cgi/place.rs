@@ -108,8 +108,8 @@ fn read(uri: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Fault> {
         None => (uri, &b""[..]),
     };
     // Absolute-form (RFC 9112, section 3.2.2).
-    let path = match target.first() {
-        Some(b'/' | b'*') => target,
+    let path = match target {
+        [b'/', ..] | b"*" => target,
         _ => {
             let scheme = memmem::find(target, b"://").ok_or(Fault::BadTarget)?;
             let rest = &target[scheme + 3..];

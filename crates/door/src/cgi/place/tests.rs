@@ -70,6 +70,7 @@ fn where_no_request_goes() {
         ("", &[("SCRIPT_NAME", "/app"), ("PATH_INFO", "x"), uri("/app/x")], Fault::BadPath),
         ("", &[uri("x")], Fault::BadTarget),
         ("", &[uri("*")], Fault::BadTarget),
+        ("", &[uri("*x")], Fault::BadTarget),
         ("", &[uri("/x#y")], Fault::Fragment),
         ("/app", &[uri("/apple")], Fault::NotHere),
         ("/app", &[uri("/")], Fault::NotHere),
