@@ -53,8 +53,10 @@ module Helper
     def launch(env: {}, command: PLAIN)
       @status = nil
       @log ||= File.join(@base, "log")
+      # A pipe, where Ruby cannot go back to what it has read ahead.
+      @stdin ||= IO.pipe
       @pid = Process.spawn(environment(env), *command, @directory,
-                           in: File::NULL, out: [@log, "a"], err: %i[child out])
+                           in: @stdin.first, out: [@log, "a"], err: %i[child out])
     end
 
     # The same, once it serves.
@@ -132,6 +134,7 @@ module Helper
       processes.each { |entry| Process.kill("KILL", entry.pid) if Helper.process(entry.pid) }
       Helper.wait_until("all of #{@directory} is gone") { left_over.empty? }
     ensure
+      @stdin&.each(&:close)
       FileUtils.remove_entry(@base)
     end
 
