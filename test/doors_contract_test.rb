@@ -155,6 +155,15 @@ module DoorsContract
     assert_equal "<hello>\n", client.take(8)
   end
 
+  # The page that people read.
+  class PageTest < Minitest::Test
+    def test_every_difference_is_on_the_page
+      page = File.read(File.join(Helper::ROOT, "docs/doors.md"))
+      names = ADDED.values.flatten + EXCEPT.values.flat_map(&:keys)
+      assert_empty names.uniq.reject { |name| page.match?(/\b#{Regexp.escape(name)}/) }
+    end
+  end
+
   # At `/`.
   class AtRootTest < Helper::Case
     extend Served
