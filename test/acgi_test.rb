@@ -44,6 +44,12 @@ module ScriptTests
                  env.values_at("HTTP_X_MINE", "LEFT", "OWN", "QUERY_STRING")
   end
 
+  def test_the_script_has_its_name
+    env = unpack(out("/app/env", REQUEST_URI: "/app/env", SCRIPT_NAME: "/app/index.cgi",
+                                 PATH_INFO: "/env", SCRIPT_FILENAME: "/www/app/index.cgi"))
+    assert_equal ["/app/index.cgi", "/env"], env.values_at("SCRIPT_NAME", "PATH_INFO")
+  end
+
   # Less than any pipe holds, more, and more than memory is for.
   def test_bodies_of_any_size
     [0, 1, 4096, 4097, 70_000, 3_000_000].each do |size|
