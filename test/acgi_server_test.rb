@@ -166,6 +166,20 @@ class AcgiServerTest < Minitest::Test
     assert_empty home.processes
   end
 
+  # Where Oribi is installed, it is what the same commands start and stop.
+  def test_a_native_server_is_taken
+    ways = { "PATH" => "#{File.join(ROOT, 'exe')}:#{ENV.fetch('PATH')}", "ACGI_NATIVE" => nil }
+    assert_equal ["", "", 0], home.run("start", env: ways)
+    pid = Integer(home.run("pid").first)
+    assert_equal 200, home.get("/count").status
+    server = Helper.family(pid)
+    assert_match(/oribi/, server.first.title)
+    assert(server.any?(&:worker?))
+    assert_equal ["", "", 0], home.run("stop")
+    assert_equal "dead (#{pid})\n", home.run("status").first
+    wait_until("all are gone") { server.none? { |one| one.same?(Helper.process(one.pid)) } }
+  end
+
   def test_server_in_the_foreground
     pid = Process.spawn(home.environment, RbConfig.ruby, home.path("server.cgi"), "--server",
                         in: File::NULL, %i[out err] => File::NULL)

@@ -118,6 +118,17 @@ module PersistentTests
     assert_equal 200, answer("/count").status
   end
 
+  def test_output_comes_as_it_is_written
+    fifo = self.class.home.fifo("steps")
+    client = self.class.home.connect
+    client.write(Helper::FastCgi.request(Helper::FastCgi.params("/steps?fifo=#{fifo}")))
+    assert_equal "first\n", client.reply_until { |reply| reply.out.include?("first") }.answer.body
+    self.class.home.reached(fifo).close
+    assert_equal "first\nsecond\n", client.reply.answer.body
+  ensure
+    client&.close
+  end
+
   def test_what_runs_in_the_background_holds_nobody_up
     began = Helper.now
     assert_equal "at once", out("/background")
@@ -144,17 +155,6 @@ class AcgiPlainTest < Minitest::Test
   def errors(reply) = reply.errors
 
   def status(reply) = reply.status
-
-  def test_output_comes_as_it_is_written
-    fifo = self.class.home.fifo("steps")
-    client = self.class.home.connect
-    client.write(Helper::FastCgi.request(Helper::FastCgi.params("/steps?fifo=#{fifo}")))
-    assert_equal "first\n", client.reply_until { |reply| reply.out.include?("first") }.answer.body
-    self.class.home.reached(fifo).close
-    assert_equal "first\nsecond\n", client.reply.answer.body
-  ensure
-    client&.close
-  end
 
   def test_the_webserver_judges_what_is_no_cgi
     reply = ask("/nothing")
