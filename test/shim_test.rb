@@ -95,6 +95,17 @@ class ShimTest < Minitest::Test
     assert_equal [1, :gone], [status, gone.pop]
   end
 
+  def test_a_body_that_is_cut_under_an_answer
+    @app.listen { |peer| peer.params && peer.out("#{HELLO}so far") && peer.body }
+    streaming(CONTENT_LENGTH: "10", REQUEST_METHOD: "POST") do |input, out, errors, thread|
+      page = out.readpartial(100)
+      input.close
+      assert_equal "#{HELLO}so far", page + out.read
+      assert_match(/shorter than its CONTENT_LENGTH/, errors.read)
+      assert_equal 1, thread.value.exitstatus
+    end
+  end
+
   def test_a_slow_reader_gets_all
     data = Random.bytes(SIZES.last)
     @app.listen { |peer| peer.body && peer.out(HELLO + data) && peer.finish(3) }

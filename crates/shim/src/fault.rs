@@ -29,6 +29,11 @@ impl Fault {
         Fault { detail: detail.into(), ..self }
     }
 
+    /// The same fault where part of an answer may have gone out: there is no place for a page then.
+    pub fn after(self, answered: bool) -> Fault {
+        Fault { status: self.status.filter(|_| !answered), ..self }
+    }
+
     /// The server has died in the middle of its answer.
     pub fn cut(detail: String) -> Fault {
         let cause = "the application's server died in the middle of an answer".to_owned();

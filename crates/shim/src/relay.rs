@@ -81,7 +81,7 @@ impl<'a> Relay<'a> {
     pub fn run(mut self) -> Result<Ending, Fault> {
         self.send();
         while self.ended.is_none() || self.stdout.waiting() > 0 || self.stderr.waiting() > 0 {
-            self.turn()?;
+            self.turn().map_err(|fault| fault.after(self.answered))?;
             if self.stdout.broken() {
                 let until = *self.given_up.get_or_insert_with(|| Instant::now() + LAST_WORDS);
                 let wanted = !self.stdout.lost() || self.ended.is_some();
