@@ -177,6 +177,8 @@ class AcgiServerTest < Minitest::Test
     assert(server.any?(&:worker?))
     assert_equal ["", "", 0], home.run("stop")
     assert_equal "dead (#{pid})\n", home.run("status").first
+    # An orphan of the command that started it, and so this process's child.
+    Process.wait(pid)
     wait_until("all are gone") { server.none? { |one| one.same?(Helper.process(one.pid)) } }
   end
 
