@@ -36,6 +36,7 @@ class CgiWebServersTest < Minitest::Test
     check_bodies
     check_sources
     check_errors
+    check_end
     check_death
   end
 
@@ -75,6 +76,21 @@ class CgiWebServersTest < Minitest::Test
   def check_errors
     assert_equal "200", @web.get("/app/careful").code
     wait_until("the log has it: #{@web.log}") { @web.log.include?("careful, said the app") }
+  end
+
+  # One server ends, the next is started, and nobody who asks meanwhile notices.
+  def check_end
+    before = @web.server
+    done = false
+    codes = Array.new(3) do
+      Thread.new { [].tap { |mine| mine << @web.get("/app/").code until done } }
+    end
+    Process.kill("TERM", before)
+    wait_until("there is another server") { @web.server != before && @web.get("/app/") }
+    done = true
+    assert_equal ["200"], codes.flat_map(&:value).uniq, @web.log
+  ensure
+    done = true
   end
 
   # The server dies with a request in hand: that one gets a 500, the next a new server.

@@ -123,10 +123,12 @@ module Helper
       ask(request)
     end
 
-    # The app's server and its processes, as they are now.
+    # The pid of the app's server; 0 while the next one is about to write it.
+    def server = Dir[File.join(@web.folder, "run/acgi-*/server.lock")].sum { |f| File.read(f).to_i }
+
+    # It and its processes, and all before it that are still there.
     def servers
-      locks = Dir[File.join(@web.folder, "run/acgi-*/server.lock")]
-      @seen |= locks.flat_map { |file| Helper.family(File.read(file).to_i) }
+      @seen |= Helper.family(server)
       @seen.select { |entry| entry.same?(Helper.process(entry.pid)) && !reaped?(entry.pid) }
     end
 
