@@ -164,6 +164,8 @@ class AcgiServerTest < Minitest::Test
     assert_equal ["dead (#{other})\n", "", 1], home.run("status")
     assert_equal ["", "", 0], home.run("stop")
     assert_empty home.processes
+    # Orphans of the commands that started them, and so this process's children.
+    [pid, other].each { |child| Process.wait(child) }
   end
 
   # Where Oribi is installed, it is what the same commands start and stop.

@@ -39,7 +39,7 @@ module ACGI
       file = App.file(@place.directory)
       @settings.check_threads(File.basename(file) == App::SCRIPT && file)
       @settings.warnings.each { |warning| warn "acgi: #{warning}" }
-      @watch = Watch.new(@place.directory, @settings.watched)
+      @watch = Watch.new(@place.directory, @settings.patterns)
       @stamp = @watch.stamp.merge(@stamp)
       load(file)
     rescue Error, SystemCallError => error
@@ -88,17 +88,20 @@ module ACGI
     end
 
     def become_worker
-      # What the mold has registered for the end is not for its workers.
-      at_exit do
-        Streams.flush
-        exit!(0)
-      end
+      at_exit { end_worker($!) } # rubocop:disable Style/SpecialGlobalVars
       [@life, @report].each { |io| io.close unless io.closed? }
       @signals.close
       Random.srand
       @ties.title("worker")
       Worker.new(@app, @ties, @own, @settings).run
       exit(0)
+    end
+
+    # What the mold has registered for the end is not for its workers.
+    def end_worker(error)
+      Streams.report(error) unless error.nil? || error.is_a?(SystemExit)
+      Streams.flush
+      exit!(error.is_a?(SystemExit) ? error.status : error.nil?)
     end
 
     def leave(signal)

@@ -33,9 +33,9 @@ module ACGI
       nil
     end
 
-    # Before the next request.
+    # Before the next request. A process in the background may have written since.
     def clear
-      @io.truncate(0) unless @taken.zero?
+      @io.truncate(0) if @io.size.positive?
       @taken = 0
     end
   end

@@ -7,7 +7,8 @@ module ACGI
     NAME = "oribi.rb"
     MANY = 1024
 
-    attr_reader :warnings
+    # What to tell people; patterns of files whose change means new code.
+    attr_reader :warnings, :patterns
 
     # Of the file in `directory`, if there is one.
     def self.read(directory)
@@ -30,9 +31,6 @@ module ACGI
 
     # Seconds without a request after which the server ends; nil: never.
     def idle_seconds = @idle_timeout.zero? ? nil : @idle_timeout
-
-    # Absolute patterns of files whose change means new code.
-    def watched = @patterns.map { |pattern| File.expand_path(pattern, File.dirname(@file)) }
 
     # Scripts cannot share a process; Rack apps need not.
     def check_threads(script)

@@ -3,13 +3,19 @@
 module ACGI
   # The files that are the app's code: what serves, its settings, and what `watch` names.
   class Watch
+    OWN = [App::SCRIPT, App::RACKUP, Settings::NAME].freeze
+
+    # Patterns are relative to the directory, or absolute.
     def initialize(directory, patterns = [])
-      own = [App::SCRIPT, App::RACKUP, Settings::NAME].map { |name| File.join(directory, name) }
-      @patterns = own + patterns
+      @directory = directory
+      @patterns = patterns
     end
 
     # Differs when a file has changed, come or gone.
-    def stamp = Dir.glob(@patterns).to_h { |file| [file, look(file)] }
+    def stamp
+      names = OWN + Dir.glob(@patterns, base: @directory)
+      names.to_h { |name| [name, look(File.expand_path(name, @directory))] }
+    end
 
     private
 
