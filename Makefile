@@ -24,7 +24,7 @@ export RUBY
 .NOTPARALLEL:
 .PHONY: help serve build build-only test stress soak lab lab-setup lab-build lab-test bench lint fmt clippy \
   unit loom blackbox examples fuzz docs docs-options clean test-trixie test-sid \
-  stack stack-stop stack-pids stack-ab stack-proof
+  stack stack-stop stack-pids stack-ab stack-proof stack-stuck
 
 help: ## this list
 	@echo "Oribi, a Ruby application server. What there is to make:"
@@ -55,6 +55,9 @@ stack-ab: ## load it with ab (COUNT=5000 FILE=log/ab.out)
 
 stack-proof: ## 1,000 clients at once through every such stack, and the table of it (minutes)
 	$(call STACK,proof,WEB DOOR N MODE SOCKET)
+
+stack-stuck: ## how long quick requests wait beside slow ones, behind one queue and behind N
+	$(call STACK,stuck,WEB DOOR N MODE SOCKET)
 
 build: ## install what is missing and build the server and its Ruby extension
 	@tools/setup build

@@ -8,18 +8,22 @@ module Stack
   # What a person did or lacks; its message says the remedy.
   class Trouble < StandardError; end
 
-  # Where a stack lives: its ports, and the folder for its logs, sockets and pid files.
+  # Where a stack lives: its ports, the folder for its logs, sockets and pid files, and what it
+  # serves.
   class Place
     # The most bytes of a unix socket's path (unix(7)), without the zero that ends it.
     LONGEST_SOCKET = 107
 
-    attr_reader :port, :log
+    MAGTAG = File.expand_path("../magtag/config.ru", __dir__)
+
+    attr_reader :port, :log, :app
 
     def initialize(env = ENV)
       @port = number("STACK_PORT", env.fetch("STACK_PORT", "3333"))
       @given = env.fetch("STACK_SERVER_PORTS", "3000").split(",").map do |word|
         number("STACK_SERVER_PORTS", word)
       end
+      @app = File.expand_path(env.fetch("STACK_APP", MAGTAG))
       named = env.fetch("STACK_LOG", "")
       @log = named.empty? ? File.join(__dir__, "log") : File.expand_path(named)
     end

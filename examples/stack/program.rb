@@ -50,7 +50,7 @@ module Stack
     def install(folder)
       FileUtils.mkdir_p(folder)
       File.write(File.join(folder, "config.ru"),
-                 format(CONFIG, database: @place.file("magtag.db"), app: Servers::APP))
+                 format(CONFIG, database: @place.file("magtag.db"), app: @place.app))
       File.write(File.join(folder, "oribi.rb"), format(SETTINGS, workers: @cell.workers))
       command = [RbConfig.ruby, Servers::ORIBI, "cgi", "install", folder]
       said, status = Open3.capture2e(*command)

@@ -8,7 +8,6 @@ module Stack
   class Servers
     ROOT = File.expand_path("../..", __dir__)
     ORIBI = File.join(ROOT, "exe/oribi")
-    APP = File.expand_path(ENV.fetch("STACK_APP", "#{ROOT}/examples/magtag/config.ru"))
     PREFIX = "/app"
     # How long they may take to start, in seconds.
     PATIENCE = 60.0
@@ -52,8 +51,8 @@ module Stack
     def start_one(address, nr)
       name = "oribi-#{@cell.unix? ? nr : address}"
       environment = { "MAGTAG_DB" => @place.file("magtag.db"), "RACK_ENV" => "production" }
-      @processes.run(name, "oribi-#{nr}.out", RbConfig.ruby, ORIBI, *arguments(address, nr), APP,
-                     env: environment)
+      command = [RbConfig.ruby, ORIBI, *arguments(address, nr), @place.app]
+      @processes.run(name, "oribi-#{nr}.out", *command, env: environment)
     end
 
     def arguments(address, nr)
