@@ -10,8 +10,8 @@ class ConfigForTest < Helper::Case
 
   # What `oribi` prints, and how it ended.
   def oribi(*arguments, chdir: Dir.pwd)
-    words = [RbConfig.ruby, File.join(ROOT, "exe/oribi"), *arguments]
-    output = IO.popen({ "RUBYLIB" => LIB }, words, chdir: chdir, err: %i[child out], &:read)
+    words = [Oribi::Binary.environment, Oribi::Binary.path, *arguments]
+    output = IO.popen([*words, { chdir: chdir, err: %i[child out] }], &:read)
     [output, $?.exitstatus] # rubocop:disable Style/SpecialGlobalVars
   end
 
@@ -91,8 +91,8 @@ class ConfigForTest < Helper::Case
   if system("systemd-analyze", "--version", out: File::NULL, err: File::NULL)
     def test_systemd_accepts_the_unit
       Dir.mktmpdir do |folder|
-        text = printed("systemd", "-b", "unix:///run/app/a b.sock", "-p", "80", "--user", "www-data",
-                       "--chdir", folder, "--access-log", "100%.log", "my app.ru")
+        text = printed("systemd", "-b", "unix:///run/app/a b.sock", "-p", "80",
+                       "--user", "www-data", "--chdir", folder, "--access-log", "100%.log", "my app.ru")
         unit = File.join(folder, "oribi.service")
         File.write(unit, text)
         verify = ["systemd-analyze", "verify", "--man=no", unit, { err: %i[child out] }]

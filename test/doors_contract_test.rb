@@ -160,7 +160,7 @@ module DoorsContract
     def test_every_difference_is_on_the_page
       page = File.read(File.join(Helper::ROOT, "docs/doors.md"))
       names = ADDED.values.flatten + EXCEPT.values.flat_map(&:keys)
-      assert_empty names.uniq.reject { |name| page.match?(/\b#{Regexp.escape(name)}/) }
+      assert_empty(names.uniq.reject { |name| page.match?(/\b#{Regexp.escape(name)}/) })
     end
   end
 
