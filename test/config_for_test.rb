@@ -92,7 +92,8 @@ class ConfigForTest < Helper::Case
     def test_systemd_accepts_the_unit
       Dir.mktmpdir do |folder|
         text = printed("systemd", "-b", "unix:///run/app/a b.sock", "-p", "80",
-                       "--user", "www-data", "--chdir", folder, "--access-log", "100%.log", "my app.ru")
+                       "--user", "www-data", "--chdir", folder,
+                       "--access-log", "100%.log", "my app.ru")
         unit = File.join(folder, "oribi.service")
         File.write(unit, text)
         verify = ["systemd-analyze", "verify", "--man=no", unit, { err: %i[child out] }]
