@@ -146,8 +146,8 @@ fn settings(
         line.insert("config", say(text(&config)));
     }
     let mut sources = Sources::read(line, ruby)?;
-    let mut watch: Vec<String> =
-        [program, &config].map(|path| glob::Pattern::escape(&text(path))).into();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut watch = vec![name(program), CONFIG.into()];
     if let Some(setting) = settings::find("watch") {
         watch.extend(Said(&sources.layers).all(setting).into_iter().map(|given| given.text));
     }

@@ -18,6 +18,7 @@ mod listen;
 mod memory;
 mod notify;
 mod options;
+mod pattern;
 mod pid_file;
 mod place;
 mod plan;

@@ -1,8 +1,9 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
 use crate::layers::{self, Layer, Said};
+use crate::pattern::Pattern;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::settings::{Address, SEATS_PER_GENERATION};
 
@@ -220,8 +221,7 @@ fn worker(said: &Said) -> Result<WorkerOptions, String> {
 fn watch(said: &Said) -> Result<Vec<String>, String> {
     let patterns = said.list("watch")?;
     for pattern in &patterns {
-        glob::Pattern::new(pattern)
-            .map_err(|error| format!("watch: {pattern:?} is no pattern: {error}"))?;
+        Pattern::new(Path::new("/"), pattern)?;
     }
     Ok(patterns)
 }

@@ -3,11 +3,10 @@
 //! watched, it never wakes for this.
 
 use super::*;
-use glob::{MatchOptions, Pattern};
+use crate::pattern::Pattern;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// How often they are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -15,13 +14,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 const STILL: Duration = Duration::from_millis(100);
 /// A look that took long is followed by a pause of so many times that.
 const PAUSES: u32 = 20;
-
-/// As a shell reads patterns: `*` neither crosses a `/` nor finds hidden files.
-const HOW: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: true,
-};
 
 /// What tells a file from what it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +27,7 @@ type Stamps = BTreeMap<PathBuf, Stamp>;
 
 /// The watched files, as they were and as they are.
 pub(super) struct Changes {
-    patterns: Vec<String>,
+    patterns: Vec<Pattern>,
     /// As they were when the newest generation began to load.
     loaded: Stamps,
     /// As they were at the last look, if that was not so.
@@ -46,16 +38,8 @@ pub(super) struct Changes {
 impl Changes {
     /// Files and patterns as somebody in `place` means them.
     pub(super) fn new(place: &Place, watch: &[String], now: Instant) -> Changes {
-        let directory = place.directory.to_string_lossy();
-        let patterns: Vec<String> = (watch.iter())
-            .map(|one| match Path::new(one).is_absolute() {
-                true => one.clone(),
-                false => {
-                    let one = one.strip_prefix("./").unwrap_or(one);
-                    format!("{}/{one}", Pattern::escape(&directory))
-                }
-            })
-            .collect();
+        let pattern = |one: &String| Pattern::new(&place.directory, one).ok();
+        let patterns: Vec<Pattern> = watch.iter().filter_map(pattern).collect();
         let loaded = look(&patterns);
         Changes { patterns, loaded, seen: None, next: now + LOOK_EVERY }
     }
@@ -86,19 +70,19 @@ impl Changes {
     }
 }
 
-fn look(patterns: &[String]) -> Stamps {
-    let found = patterns.iter().filter_map(|pattern| glob::glob_with(pattern, HOW).ok());
-    // What cannot be read is as if it were not there.
-    let stamped = found.flatten().flatten().filter_map(|path| {
-        let found = fs::metadata(&path).ok()?;
+fn look(patterns: &[Pattern]) -> Stamps {
+    let mut stamps = Stamps::new();
+    let mut note = |path: PathBuf| {
+        let Ok(found) = fs::metadata(&path) else { return };
         let stamp = Stamp {
             modified: (found.mtime(), found.mtime_nsec()),
             length: found.len(),
             identity: (found.dev(), found.ino()),
         };
-        Some((path, stamp))
-    });
-    stamped.collect()
+        stamps.insert(path, stamp);
+    };
+    patterns.iter().for_each(|pattern| pattern.find(&mut note));
+    stamps
 }
 
 /// The files that are not what they were.
