@@ -27,6 +27,14 @@ require "uri"
 module ACGI
   # A mistake of the one who installs or writes; its message is one line with the remedy.
   class Error < StandardError; end
+
+  # An exception in full, with as much of the backtrace as is the app's.
+  def self.describe(error)
+    trace = error.backtrace.to_a
+    ours = trace.index { |frame| frame.start_with?(FILE, "#{FILE.delete_suffix('.rb')}/") }
+    error.set_backtrace(trace.first(ours)) if ours&.positive?
+    error.full_message(highlight: false, order: :top)
+  end
 end
 
 require_relative "acgi/spool"

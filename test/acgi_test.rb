@@ -114,6 +114,7 @@ module PersistentTests
     reply = ask("/raise")
     assert_equal [500, "Internal Server Error\n"], reply.answer.to_a.values_at(1, 3)
     assert_includes errors(reply), "out of order (RuntimeError)"
+    refute_includes errors(reply), "acgi/run.rb"
     assert_equal 1, status(reply)
     assert_equal 200, answer("/count").status
   end

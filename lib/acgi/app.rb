@@ -127,7 +127,7 @@ module ACGI
     rescue Error => error
       fail_with(connection, "acgi: #{error.message}\n", reply)
     rescue Exception => error # rubocop:disable Lint/RescueException
-      fail_with(connection, error.full_message(highlight: false, order: :top), reply)
+      fail_with(connection, ACGI.describe(error), reply)
       # An app that ends the process ends it.
       raise unless error.is_a?(StandardError) || error.is_a?(ScriptError)
     end

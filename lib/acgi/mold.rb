@@ -57,7 +57,7 @@ module ACGI
     rescue Error
       raise
     rescue Exception => error # rubocop:disable Lint/RescueException
-      warn error.full_message(highlight: false, order: :top)
+      warn ACGI.describe(error)
       abort "acgi: #{file} does not load: #{error.message.lines.first.to_s.chomp} (#{error.class})"
     end
 

@@ -23,7 +23,7 @@ module ACGI
     end
 
     # To whoever reads the errors of this request.
-    def report(error) = STDERR.write(error.full_message(highlight: false, order: :top))
+    def report(error) = STDERR.write(ACGI.describe(error))
 
     # A pipe for processes, both ends. Ruby's own never wait, which other programs do not expect.
     def pipe

@@ -77,7 +77,7 @@ module ACGI
       # No request, or nobody to answer.
       true
     rescue StandardError => error
-      warn error.full_message(highlight: false, order: :top)
+      warn ACGI.describe(error)
       true
     ensure
       connection&.close
