@@ -93,8 +93,10 @@ module Helper
       WebServer::PATH.split(":").any? { |folder| File.executable?(File.join(folder, "fcgiwrap")) }
     end
 
-    # `how` is :install, Oribi as an installed gem has it; or :bundle, plain Ruby.
-    def initialize(kind, how)
+    # `how` is :install, Oribi as an installed gem has it; or :bundle, plain Ruby. `files` are the
+    # app's: names and texts.
+    def initialize(kind, how, files: { "config.ru" => APP })
+      @files = files
       @port = Helper.free_port
       @seen = []
       @web = WebServer.new(kind) do |folder|
@@ -166,7 +168,7 @@ module Helper
       FileUtils.mkdir_p([gem, app, File.join(folder, "www")])
       FileUtils.mkdir(File.join(folder, "run"), mode: 0o700)
       copy_gem(gem)
-      File.write(File.join(app, "config.ru"), APP)
+      @files.each { |name, text| File.write(File.join(app, name), text) }
       File.write(File.join(app, "oribi.rb"), "workers 2\n")
       into = ["--into", File.join(folder, "www/app"), "--ruby", RbConfig.ruby]
       put(gem, how.to_s, *(how == :install ? "--htaccess" : into), app)

@@ -21,8 +21,13 @@ STEPS = {
     Text.reply(Marshal.dump(ENV.to_h))
   end,
   "/params" => ->(cgi) { Text.reply(Marshal.dump(cgi.params)) },
-  "/out" => ->(cgi) { cgi.out("type" => "text/html", "cookie" => %w[a b].map { |c| CGI::Cookie.new(c, "1") }) { "<p>" } },
-  "/head" => ->(_) { print "Status: 404 Not Found\r\nX-One: 1\r\nContent-Type: text/plain\r\n\r\nno" },
+  "/out" => lambda do |cgi|
+    cookies = %w[a b].map { |name| CGI::Cookie.new(name, "1") }
+    cgi.out("type" => "text/html", "cookie" => cookies) { "<p>" }
+  end,
+  "/head" => lambda do |_|
+    print "Status: 404 Not Found\r\nX-One: 1\r\nContent-Type: text/plain\r\n\r\nno"
+  end,
   "/location" => ->(_) { print "Location: /elsewhere\r\n\r\n" },
   "/empty" => ->(_) { print "Status: 204 No Content\r\nContent-Type: text/plain\r\n\r\n" },
   "/digest" => ->(_) { Text.reply(Digest::SHA256.hexdigest($stdin.read)) },
