@@ -22,7 +22,9 @@ module ACGI
       RackupApp.new(rackup(file), workers > 1)
     end
 
+    # What visitors of a web site see is not for developers.
     def rackup(file)
+      ENV["RACK_ENV"] ||= "production"
       require "rack"
       Rack::Builder.parse_file(file).then { |app, _| app }
     rescue LoadError => error
