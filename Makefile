@@ -152,8 +152,9 @@ examples:
 fuzz: ## feed the parsers what nobody would send
 	@fuzz/run
 
-docs-options: build-only ## write the tables of docs/configuration.md from the server's own
+docs-options: build-only ## write docs/configuration.md's tables and examples/behind-* from the server's own
 	@$(RUBY) tools/options-doc
+	@$(RUBY) tools/web-server-examples
 
 docs: ## the Rust documentation, in target/doc
 	@cargo doc --workspace --no-deps --document-private-items

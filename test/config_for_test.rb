@@ -3,6 +3,7 @@
 require "helper_case"
 require "helper_contract"
 require "helper_web_servers"
+require "shellwords"
 
 # `oribi config nginx` and its like: what is printed works, with the settings it was printed for.
 class ConfigForTest < Helper::Case
@@ -86,6 +87,26 @@ class ConfigForTest < Helper::Case
     check = [RbConfig.ruby, File.join(ROOT, "tools/web-server-examples"), "--check"]
     output = IO.popen([*check, { err: %i[child out] }], &:read)
     assert_empty output
+  end
+
+  # As systemd would: its words, its variables, no shell.
+  def test_the_commands_of_the_unit_start_and_reload
+    Dir.mktmpdir do |folder|
+      File.write(File.join(folder, "config.ru"), Helper::Case.source("contract.ru"))
+      unit = printed("systemd", "-p", "0", "-w", "1", "--chdir", folder, "--control", "c.sock")
+      words = %w[ExecStart ExecReload Environment].to_h do |name|
+        [name, unit.scan(/^#{name}=(.*)$/).flatten.flat_map { |line| line.shellsplit }]
+      end
+      env = words["Environment"].to_h { |pair| pair.split("=", 2) }
+      log = File.join(folder, "log")
+      pid = Process.spawn(env, *words["ExecStart"], chdir: "/", out: log, err: %i[child out])
+      wait_until("it serves") { File.read(log).include?("1 worker of") }
+      assert system(env, *words["ExecReload"], chdir: "/", out: File::NULL), File.read(log)
+      assert_match(/generation 2/, File.read(log))
+    ensure
+      Process.kill("TERM", pid)
+      assert_equal 0, Process.wait2(pid).last.exitstatus
+    end
   end
 
   if system("systemd-analyze", "--version", out: File::NULL, err: File::NULL)
