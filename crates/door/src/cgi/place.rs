@@ -16,12 +16,10 @@ pub struct Place<'a> {
 }
 
 /// The path as the web server sees it, decoded.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy)]
 struct Told<'a> {
     script: &'a [u8],
     info: &'a [u8],
-    /// Whether the web server has said where the script ends.
-    split: bool,
 }
 
 /// A path, percent-encoded, and where in it SCRIPT_NAME ends.
@@ -63,19 +61,16 @@ impl<'a> Variables<'a> {
         let (script, info) = (self.meta(Meta::ScriptName), self.meta(Meta::PathInfo));
         let told = match (script, info) {
             (None, None) => {
-                let info = self.meta(Meta::DocumentUri).unwrap_or_default();
-                Told { info, ..Told::default() }
+                Told { script: b"", info: self.meta(Meta::DocumentUri).unwrap_or_default() }
             }
             // As nginx and Apache have it: SCRIPT_NAME is all of the path.
-            (Some(info), None) if !self.is_of_lighttpd() => Told { info, ..Told::default() },
+            (Some(info), None) if !self.is_of_lighttpd() => Told { script: b"", info },
             (script, info) => {
                 let (script, info) = (script.unwrap_or_default(), info.unwrap_or_default());
-                match script.split_last() {
-                    Some((b'/', script)) if info.is_empty() => {
-                        Told { script, info: b"/", split: true }
-                    }
-                    Some((b'/', script)) => Told { script, info, split: true },
-                    _ => Told { script, info, split: true },
+                match script.strip_suffix(b"/") {
+                    Some(script) if info.is_empty() => Told { script, info: b"/" },
+                    Some(script) => Told { script, info },
+                    None => Told { script, info },
                 }
             }
         };
@@ -146,7 +141,7 @@ fn usual<'a>(raw: Option<&'a [u8]>, told: Told<'a>) -> Option<Split<'a>> {
         let end = script.len();
         (Cow::Owned([script, path::encode(told.info)].concat()), end)
     };
-    let Told { script, info, .. } = told;
+    let Told { script, info } = told;
     let nothing = script.is_empty() && info.is_empty();
     let Some(raw) = raw else { return (!nothing).then(|| said(told)) };
     if nothing {
@@ -174,14 +169,14 @@ fn untangled<'a>(told: Told<'a>) -> Option<Told<'a>> {
     let info: Option<Vec<u8>> = Letters(told.info).map(|letter| Some(letter?.0)).collect();
     let end = told.script.strip_suffix(&info?[..])?.len();
     let (script, info) = told.script.split_at(end);
-    Some(Told { script, info, split: true })
+    Some(Told { script, info })
 }
 
 /// For a script that the path need not name: the index of its directory, or what answers for all that
 /// is in it. Then the directory is SCRIPT_NAME.
 fn directory<'a>(raw: &'a [u8], told: Told) -> Option<Split<'a>> {
     let (directory, file) = told.script.split_at(memrchr(b'/', told.script)?);
-    if !told.split || !file.contains(&b'.') {
+    if !file.contains(&b'.') {
         return None;
     }
     // What nobody has resolved might mean another directory.
