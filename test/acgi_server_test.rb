@@ -140,7 +140,7 @@ class AcgiServerTest < Minitest::Test
     home.reached(fifo)
     home.processes
     Process.kill("KILL", home.pid)
-    wait_until("all are gone", within: 1) { home.left_over.empty? }
+    wait_until("all are gone", within: 2) { home.left_over.empty? }
     assert client.ended?
     home.serve
     assert_equal 200, home.get("/count").status
