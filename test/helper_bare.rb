@@ -129,9 +129,12 @@ module Helper
     # A file where there may be no devices: it takes what it is given, too.
     def make_null
       null = path("dev/null")
-      return if system("mknod", "-m", "666", null, "c", "1", "3", err: File::NULL)
-
+      system("mknod", "-m", "666", null, "c", "1", "3", err: File::NULL)
+      File.write(null, "")
+    rescue SystemCallError
+      FileUtils.rm_f(null)
       FileUtils.touch(null)
+    ensure
       File.chmod(0o666, null)
     end
   end
