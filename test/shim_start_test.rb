@@ -55,6 +55,23 @@ class ShimStartTest < Minitest::Test
     refute_path_exists File.join(@app.run, "starting")
   end
 
+  # Somebody connects at this moment, or ends a server: with that in sight nothing is started.
+  def test_nobody_starts_a_server_under_a_lock
+    @app.server
+    @app.make_run
+    File.open(File.join(@app.run, "lock"), "w", 0o600) do |lock|
+      lock.flock(File::LOCK_EX)
+      first = Thread.new { page(@app.hit) }
+      wait_until("it waits to connect") { waiting_for("READ") }
+      lock.flock(File::LOCK_SH)
+      wait_until("it waits to start a server") { waiting_for("WRITE") }
+      assert_empty @app.starts
+      lock.flock(File::LOCK_UN)
+      pid = first.value
+      assert_equal [pid], @app.starts
+    end
+  end
+
   def test_a_server_that_is_killed_is_started_again
     @app.server
     first = page(@app.hit)
@@ -234,6 +251,12 @@ class ShimStartTest < Minitest::Test
   end
 
   private
+
+  # Somebody waits for the lock file like this (READ is shared).
+  def waiting_for(kind)
+    inode = File.stat(File.join(@app.run, "lock")).ino
+    File.foreach("/proc/locks").grep(/-> FLOCK +ADVISORY +#{kind} .*:#{inode} /).any?
+  end
 
   # Processes that have the lock file open.
   def locked_by
