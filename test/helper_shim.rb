@@ -158,8 +158,11 @@ module Helper
       usual.merge(more.transform_keys(&:to_s))
     end
 
+    # The shim, which must not make a test hang.
+    def in_time = ["/usr/bin/timeout", "--signal=KILL", (PATIENCE * 3).to_s, shim]
+
     # Runs it to its end: what it prints, what it tells the log, its exit status.
-    def hit(body: nil, program: [shim], **more)
+    def hit(body: nil, program: in_time, **more)
       more = { REQUEST_METHOD: "POST", CONTENT_LENGTH: body.bytesize.to_s }.merge(more) if body
       streams = { stdin_data: body.to_s, binmode: true, unsetenv_others: true }
       out, err, status = Open3.capture3(env(**more), *program, **streams)

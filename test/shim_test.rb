@@ -256,12 +256,12 @@ class ShimTest < Minitest::Test
 
   # Runs it with its streams in the test's hands: input, output, errors, process.
   def streaming(**more)
-    Open3.popen3(@app.env(**more), @app.shim, unsetenv_others: true) do |*streams, thread|
+    Open3.popen3(@app.env(**more), *@app.in_time, unsetenv_others: true) do |*streams, thread|
       streams.each(&:binmode)
       yield(*streams, thread)
       assert thread.join(PATIENCE), "it does not end"
     ensure
-      Process.kill("KILL", thread.pid) if thread.alive?
+      Process.kill("TERM", thread.pid) if thread.alive?
     end
   end
 
