@@ -125,7 +125,8 @@ class EnvTest < Helper::Case
   def test_names_that_could_pass_for_others_are_dropped
     client = connect
     answer = client.get("/env", "X_Forwarded_For: 1.2.3.4", "Proxy: http://evil",
-                        "Content_Length: 9", "X-Fine: 1", "Proxy-Connection: keep-alive")
+                        "Content_Length: 9", "X-Fine: 1", "Proxy-Connection: keep-alive",
+                        "Version: HTTP/9")
     assert_env(client, answer,
                { "HTTP_X_FINE" => "1", "HTTP_PROXY_CONNECTION" => "keep-alive" })
   end

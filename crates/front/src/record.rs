@@ -99,8 +99,8 @@ fn write_headers(record: &mut Vec<u8>, head: &Parts, asked: &Asked, length: u64,
     }
 }
 
-/// Headers the app gets. `Proxy` would become HTTP_PROXY, which programs obey; an underscore would
-/// make a name pass as its dashed twin.
+/// Headers the app gets. `Proxy` would become HTTP_PROXY, which programs obey, `Version` would be
+/// HTTP_VERSION, which is Rack's own; an underscore would make a name pass as its dashed twin.
 fn is_for_apps(name: &str) -> bool {
-    name != "proxy" && !name.contains('_')
+    !matches!(name, "proxy" | "version") && !name.contains('_')
 }
