@@ -95,7 +95,7 @@ class ConfigForTest < Helper::Case
       File.write(File.join(folder, "config.ru"), Helper::Case.source("contract.ru"))
       unit = printed("systemd", "-p", "0", "-w", "1", "--chdir", folder, "--control", "c.sock")
       words = %w[ExecStart ExecReload Environment].to_h do |name|
-        [name, unit.scan(/^#{name}=(.*)$/).flatten.flat_map { |line| line.shellsplit }]
+        [name, unit.scan(/^#{name}=(.*)$/).flatten.flat_map(&:shellsplit)]
       end
       env = words["Environment"].to_h { |pair| pair.split("=", 2) }
       log = File.join(folder, "log")
