@@ -169,6 +169,14 @@ module DoorsContract
     extend Served
     include DoorsContract
     PREFIX = ""
+
+    # What is broken everywhere would be the same everywhere.
+    def test_directly_nothing_fails_that_should_not
+      failed = self.class.direct.select { |_, seen| seen.status == 500 }
+      assert_equal ["an exception"], failed.keys, server.log
+      told = self.class.direct.values.count(&:env)
+      assert_operator told, :>, 20
+    end
   end
 
   # Under a path of its own.

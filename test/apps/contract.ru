@@ -60,7 +60,7 @@ use Rack::Lint
 run(lambda do |env|
   case env["PATH_INFO"]
   when "/nothing" then [204, {}, []]
-  when "/etag" then not_modified?(env) ? [304, { "etag" => '"one"' }, []] : [200, TEXT, ["new"]]
+  when "/etag" then not_modified?(env) ? [304, { "etag" => '"one"' }, []] : [200, TEXT.dup, ["new"]]
   when "/away" then [302, TEXT.merge("location" => "/app/there?a=b%20c"), ["there"]]
   when "/here" then [303, { "location" => "http://else.example/there" }, []]
   when "/cookies" then [200, TEXT.merge("set-cookie" => cookies), ["two"]]
