@@ -163,7 +163,7 @@ mod tests {
         let length = whole.len() - 4;
         assert!(headers(&whole, length).unwrap().is_some());
         assert_eq!(headers(&whole, length - 1).err(), Some(Fault::HeadTooLong));
-        for long in ["1001", "1001:", "99999", "99999999999999999999999999999999"] {
+        for long in ["1001", "1001:", "99999", "18446744073709551621:"] {
             assert_eq!(fault(long.as_bytes()), Some(Fault::HeadTooLong), "{long}");
         }
         assert_eq!(fault(b"1000:"), None);
@@ -183,6 +183,7 @@ mod tests {
             // Names without values, values without ends, names without letters.
             b"CONTENT_LENGTH\x000\0SCGI\x001\0A\0",
             b"CONTENT_LENGTH\x000\0SCGI\x001\0A\0b",
+            b"CONTENT_LENGTH\x000\0SCGI\x001\0A",
             b"CONTENT_LENGTH\x000\0SCGI\x001",
             b"CONTENT_LENGTH\x000\0SCGI\x001\0\0b\0",
             b"CONTENT_LENGTH\0",
