@@ -145,7 +145,7 @@ class FastCgiTest < Helper::Case
   end
 
   def test_too_much_to_do_is_said_in_both_ways
-    start("queue.ru", "-w", "1", "--queue-timeout", "0.1", "-b", "fastcgi://127.0.0.1:0")
+    start("queue.ru", "-w", "1", "--queue-timeout", "0.5", "-b", "fastcgi://127.0.0.1:0")
     gate = gate("gate")
     held = fastcgi.write(F.request(F.params("/gate")))
     gate.arrived
@@ -200,8 +200,8 @@ class FastCgiTest < Helper::Case
   end
 
   def test_timeouts
-    start("queue.ru", "-w", "1", "--head-timeout", "0.3", "--keep-alive-timeout", "0.3",
-          "--first-byte-timeout", "0.3", "--body-timeout", "0.3", "-b", "fastcgi://127.0.0.1:0")
+    start("queue.ru", "-w", "1", "--head-timeout", "0.6", "--keep-alive-timeout", "0.6",
+          "--first-byte-timeout", "0.6", "--body-timeout", "0.6", "-b", "fastcgi://127.0.0.1:0")
     assert fastcgi.ended?, "said nothing"
     assert fastcgi.write(begin_request).ended?, "has begun and not gone on"
     client = fastcgi

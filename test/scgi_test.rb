@@ -72,7 +72,7 @@ class ScgiTest < Helper::Case
 
   def test_refusals_come_as_replies
     start("queue.ru", "-w", "1", "--head-limit", "2k", "--body-limit", "1000", "--uri-limit", "200",
-          "--queue-timeout", "0.1", "-b", "scgi://127.0.0.1:0")
+          "--queue-timeout", "0.5", "-b", "scgi://127.0.0.1:0")
     # The second is still being sent when it is refused.
     [2000, 10_000_000].each do |size|
       assert_match(/\AStatus: 413/, ask("/", body: "x" * size, method: "POST").first)
@@ -102,8 +102,8 @@ class ScgiTest < Helper::Case
   end
 
   def test_timeouts
-    start("queue.ru", "-w", "1", "--head-timeout", "0.3", "--first-byte-timeout", "0.3",
-          "--body-timeout", "0.3", "-b", "scgi://127.0.0.1:0")
+    start("queue.ru", "-w", "1", "--head-timeout", "0.6", "--first-byte-timeout", "0.6",
+          "--body-timeout", "0.6", "-b", "scgi://127.0.0.1:0")
     assert_equal [], rest(scgi)
     assert_equal [], rest(scgi.write("70:CONTENT_LENGTH"))
     late = scgi.write(netstring(headers("/", length: 3, method: "POST")))
