@@ -34,7 +34,7 @@ class LabAppsTest < Minitest::Test
 
   def test_every_application_is_here
     files = Dir["**/*.ru", base: APPS].map { |file| file.delete_suffix(".ru") }
-    assert_equal %w[alloc bodies gc hello hello_lab rails/config release sinatra sleep work],
+    assert_equal %w[alloc bodies doors gc hello hello_lab rails/config release sinatra sleep work],
                  files.sort
   end
 
@@ -52,6 +52,13 @@ class LabAppsTest < Minitest::Test
     assert_equal [bare.headers, bare.body], [answer.headers, answer.body]
     assert_equal 404, self.class.app("hello_lab").get("/other").status
     assert_lab_routes("hello_lab")
+  end
+
+  def test_doors
+    magtag = File.expand_path("../examples/magtag/public/magtag.css", __dir__)
+    assert_equal File.binread(magtag), get("doors", "/magtag.css").body
+    assert_equal "Hello, World!", get("doors").body
+    assert_lab_routes("doors")
   end
 
   def test_sleep
