@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "digest"
+require "digest/sha2"
 require "helper_case"
 
 # Request bodies and long heads: whole and unchanged, or refused in words.

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "digest"
+require "digest/sha2"
 require "helper_case"
 
 # HTTP/1.1 and 1.0, byte by byte: how messages begin, end and follow each other.

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "digest"
+require "digest/sha2"
 
 # What the contract of all doors looks at: what the app is told, and replies of every kind.
 TEXT = { "content-type" => "text/plain; charset=utf-8" }.freeze

@@ -2,7 +2,7 @@
 
 # What the tests of HTTP ask for.
 
-require "digest"
+require "digest/sha2"
 
 # Outside of Lint, which allows none of it: a body in the answer to HEAD, and with 204 and 304.
 class Careless
