@@ -14,12 +14,13 @@ Gem::Specification.new do |spec|
   spec.required_ruby_version = ">= 3.1"
 
   # What it takes to build and to run, and nothing else: no tests, no benches. The lab is built
-  # when it is first asked for.
+  # when it is first asked for; one of its apps serves MagTag's style sheet.
   sources = %w[exe/* lib/**/*.{rb,ru} ext/oribi/{Cargo.toml,extconf.rb,src/**/*.rs}
                crates/*/{Cargo.toml,build,src/**/*} Cargo.{toml,lock} LICENSE README.md
                ARCHITECTURE.md CHANGELOG.md lab/Cargo.{toml,lock} lab/src/**/*.rs
                lab/load/{Cargo.toml,src/**/*.rs} lab/README.md lab/packages.txt
-               lab/{apps,scenarios,servers,templates}/**/*]
+               lab/{apps,scenarios,servers,templates}/**/*
+               examples/magtag/public/magtag.css]
   spec.files = Dir.chdir(__dir__) { Dir.glob(sources).select { |file| File.file?(file) } }
   spec.bindir = "exe"
   spec.executables = ["oribi"]

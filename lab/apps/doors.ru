@@ -4,7 +4,7 @@
 # /            13 bytes
 require_relative "lab"
 
-css = File.binread(File.join(__dir__, "magtag.css"))
+css = File.binread(File.expand_path("../../examples/magtag/public/magtag.css", __dir__))
 answers = { "/magtag.css" => ["text/css", css], "/" => ["text/plain", "Hello, World!"] }
 
 run Lab.around(lambda { |env|

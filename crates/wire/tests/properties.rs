@@ -232,8 +232,10 @@ fn a_field_too_long_to_travel_is_refused() {
 
 #[test]
 fn numbered_keys_and_header_names_agree() {
-    let headers = KEYS.iter().enumerate().skip(key::CONTENT_TYPE as usize);
-    for (index, name) in headers.take_while(|(_, name)| **name != "GATEWAY_INTERFACE") {
+    let first = usize::from(key::CONTENT_TYPE);
+    let after_last = KEYS.iter().position(|name| *name == "GATEWAY_INTERFACE").unwrap();
+    for (index, name) in KEYS[..after_last].iter().enumerate().filter(|(index, _)| *index >= first)
+    {
         let header = name.trim_start_matches("HTTP_").to_lowercase().replace('_', "-");
         assert_eq!(request::known_header(&header), Some(index as u8), "{name}");
     }
