@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncWrite;
 use wire::settings::Door;
 
 /// What becomes of a connection that hyper had.
@@ -186,37 +186,48 @@ async fn rest(io: &Io, peer: &Peer) -> bool {
     comes
 }
 
-/// The last words, then no more of ours; what the client still sends is read for a while, since
-/// closing on it would reset the connection under them (RFC 9112, section 9.6).
+/// The last words, then no more of ours.
 async fn part(mut io: Io, mut last: Bytes, peer: &Peer) {
     peer.link.refuse();
-    poll_fn(|context| {
-        if peer.link.take_due() && sweep::due(peer).is_some() {
-            return Poll::Ready(());
+    let written = poll_fn(|context| {
+        if is_due(peer) {
+            return Poll::Ready(false);
         }
         while !last.is_empty() {
             match ready!(Pin::new(&mut io).poll_write(context, &last)) {
                 Ok(count) => last.advance(count),
-                Err(_) => return Poll::Ready(()),
+                Err(_) => return Poll::Ready(false),
             }
         }
-        match io.socket.poll_shutdown(context) {
-            Poll::Ready(Ok(())) => discard(&mut io, context),
-            _ => Poll::Ready(()),
-        }
+        Poll::Ready(true)
+    });
+    if written.await {
+        linger(&mut io.socket, peer).await;
+    }
+}
+
+/// Says no more, but reads for a while what the client still sends of a request that was refused,
+/// since closing on it would reset the connection under the answer (RFC 9112, section 9.6).
+pub async fn linger(socket: &mut Socket, peer: &Peer) {
+    peer.link.stands(Phase::Refused);
+    poll_fn(|context| match socket.poll_shutdown(context) {
+        Poll::Ready(Ok(())) if !is_due(peer) => discard(socket, context),
+        _ => Poll::Ready(()),
     })
     .await;
 }
 
+fn is_due(peer: &Peer) -> bool {
+    peer.link.take_due() && sweep::due(peer).is_some()
+}
+
 /// Reads until the client has nothing more to say.
-fn discard(io: &mut Io, context: &mut Context<'_>) -> Poll<()> {
+fn discard(socket: &mut Socket, context: &mut Context<'_>) -> Poll<()> {
     /// So many reads, then others have their turn.
     const TURNS: usize = 16;
     let mut room = [0; 4096];
     for _ in 0..TURNS {
-        let mut buffer = ReadBuf::new(&mut room);
-        let read = ready!(Pin::new(&mut *io).poll_read(context, &mut buffer));
-        if read.is_err() || buffer.filled().is_empty() {
+        if !matches!(ready!(socket.poll_read(context, &mut room)), Ok(1..)) {
             return Poll::Ready(());
         }
     }

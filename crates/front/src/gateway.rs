@@ -18,14 +18,13 @@ use crate::io::Socket;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
-use crate::{sweep, table};
+use crate::table;
 use bytes::Bytes;
 use door::cgi::Variables;
 use hyper::Response;
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use wire::settings::Door;
 
 /// Serves a web server's connection to its end. `early` are bytes of it that have been read already;
@@ -35,23 +34,6 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
         Door::FastCgi => fastcgi::serve(socket, peer, early, refusal).await,
         _ => scgi::serve(socket, peer, early, refusal).await,
     }
-}
-
-/// Ends a connection whose web server may still be sending a request that has been refused: closing
-/// would reset it under the answer.
-async fn part(socket: &mut Socket, peer: &Peer) {
-    peer.link.refuse();
-    poll_fn(|context| {
-        let _ = ready!(socket.poll_shutdown(context));
-        let mut room = [0; 8192];
-        loop {
-            let over = peer.link.take_due() && sweep::due(peer).is_some();
-            if over || !matches!(ready!(socket.poll_read(context, &mut room)), Ok(1..)) {
-                return Poll::Ready(());
-            }
-        }
-    })
-    .await;
 }
 
 /// One request on its way through a gateway.

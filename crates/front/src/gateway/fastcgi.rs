@@ -53,7 +53,7 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
         poll_fn(|context| connection.poll(context)).await;
     }
     if connection.closing && connection.unread {
-        super::part(&mut connection.socket, &connection.peer).await;
+        connection::linger(&mut connection.socket, &connection.peer).await;
     }
 }
 

@@ -65,7 +65,7 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
     if unread {
         drop(sending);
         if let Some(mut client) = client.only() {
-            super::part(&mut client.socket, &peer).await;
+            connection::linger(&mut client.socket, &peer).await;
         }
     }
 }
