@@ -35,20 +35,37 @@ module ACGI
         # Some send the whole path as PATH_INFO whatever SCRIPT_NAME is.
         return ["", raw] if !info.empty? && decode(raw) == info
 
-        directory = sent && directory(decode(raw), script, info)
-        return cut(raw, directory) if directory
+        split = sent && directory(raw, script, info)
+        return split if split
       end
       [encode(script), encode(info)]
     end
 
-    # That of a script which the path does not name: the script is its index, or answers for
-    # everything in it.
-    def directory(path, script, info)
+    # For a script that the path need not name: the index of its directory, or what answers for all
+    # that is in it. Then the directory is SCRIPT_NAME.
+    def directory(raw, script, info)
       directory, _, file = script.rpartition("/")
-      return unless file.include?(".") && under?(path, directory)
+      path = resolve(raw) if file.include?(".")
+      return if path.nil?
 
-      rest = path.delete_prefix(directory)
-      directory if info.empty? ? !rest.match?(%r{//|/\.{1,2}(/|\z)}) : rest == info
+      name = [script, directory].find do |place|
+        under?(path, place) && (info.empty? || path.delete_prefix(place) == info)
+      end
+      cut(path == decode(raw) ? raw : encode(path), name) if name
+    end
+
+    # The path decoded, without dots and repeated slashes; nil for one that climbs above the root, or
+    # that means different things to different programs.
+    def resolve(raw)
+      return if raw.match?(/%(2f|00)/i)
+
+      path = decode(raw)
+      # Whatever stands before the root is still there unless the path leaves it.
+      return unless "#{File.expand_path("/root#{path}")}/".start_with?("/root/")
+
+      # Of two slashes at the beginning Ruby keeps both.
+      clean = File.expand_path(path.squeeze("/"))
+      path.match?(%r{/\.{0,2}\z}) && clean != "/" ? "#{clean}/" : clean
     end
 
     # Behind what spells `name`: each of its bytes is a character of the raw path, or three.
