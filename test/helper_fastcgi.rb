@@ -5,7 +5,7 @@ require "helper_client"
 module Helper
   # A FastCGI client (a web server's side of FastCGI 1.0) that hides nothing: any record can be
   # written, and every record that comes back can be seen.
-  class FastCgi
+  class FastCgi < Client
     # Kinds of records; INPUT, OUTPUT and ERRORS are its FCGI_STDIN, _STDOUT and _STDERR.
     BEGIN_REQUEST, ABORT_REQUEST, END_REQUEST, PARAMS, INPUT, OUTPUT, ERRORS, DATA, GET_VALUES,
       GET_VALUES_RESULT, UNKNOWN_TYPE = *1..11
@@ -27,10 +27,6 @@ module Helper
         Answer.new("CGI", Integer((status&.last || "200")[/\d+/], 10), fields, body)
       end
     end
-
-    def self.tcp(port, host = "127.0.0.1") = new(TCPSocket.new(host, port))
-
-    def self.unix(path) = new(UNIXSocket.new(path))
 
     # The bytes of one record.
     def self.record(kind, id, content = "", padding: 0)
@@ -72,17 +68,9 @@ module Helper
       params.merge(others.transform_keys(&:to_s))
     end
 
-    attr_reader :socket
-
     def initialize(socket)
-      @socket = socket
-      @buffer = +"".b
+      super
       @replies = Hash.new { |all, id| all[id] = Reply.new(+"".b, +"".b, nil, nil, []) }
-    end
-
-    def write(*parts)
-      parts.each { |part| @socket.write(part) }
-      self
     end
 
     # A request, and all of its reply.
@@ -117,16 +105,6 @@ module Helper
       Record.new(kind, id, content)
     end
 
-    # True when the server closes without another byte.
-    def ended?
-      fill
-      false
-    rescue EOFError
-      @buffer.empty?
-    end
-
-    def close = @socket.close
-
     private
 
     def note(record)
@@ -138,19 +116,6 @@ module Helper
       when END_REQUEST then reply.status, reply.protocol = record.content.unpack("NC")
       else raise Minitest::Assertion, "a record of kind #{record.kind} for request #{record.id}"
       end
-    end
-
-    def take(count)
-      fill until @buffer.bytesize >= count
-      @buffer.slice!(0, count)
-    end
-
-    def fill
-      unless @socket.wait_readable(PATIENCE)
-        raise Minitest::Assertion, "nothing more came after #{@buffer[0, 200].inspect}"
-      end
-
-      @buffer << @socket.readpartial(256 * 1024)
     end
   end
 end
