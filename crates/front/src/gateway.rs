@@ -12,6 +12,7 @@ mod shared;
 
 use crate::access_log::{self, Entry};
 use crate::admit::{self, About};
+use crate::assets;
 use crate::body::{Stop, gather};
 use crate::errors::Outlet;
 use crate::io::Socket;
@@ -56,6 +57,9 @@ impl Asking<'_> {
         body: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> + Send,
     ) -> Result<Response<ReplyBody>, Stop> {
         let options = table::with(|table| table.options);
+        if let Some(response) = self.asset(variables)? {
+            return Ok(response);
+        }
         let request = variables.judge(&options.prefix).map_err(Refusal::Fault)?;
         if request.uri.len() > options.uri_limit {
             return Err(Refusal::TargetTooLong.into());
@@ -77,5 +81,22 @@ impl Asking<'_> {
         };
         let ticket = admit::admit(about, payload, self.peer, write)?;
         relay::reply(ticket, None).await
+    }
+
+    /// The answer that needs no app.
+    fn asset(&mut self, variables: &Variables<'_>) -> Result<Option<Response<ReplyBody>>, Stop> {
+        if !assets::any() {
+            return Ok(None);
+        }
+        let request = variables.judge("").map_err(Refusal::Fault)?;
+        let path = [&request.script_name[..], &request.path_info].concat();
+        let Ok(path) = std::str::from_utf8(&path) else { return Ok(None) };
+        let others = variables.others().filter(|(name, _)| *name == b"HTTP_IF_NONE_MATCH");
+        let known = others.map(|(_, value)| value);
+        let answer = assets::answer(request.method, path, known, false);
+        if answer.is_some() {
+            self.entry = log::begin(variables, &request, self.peer).map(|(entry, _)| entry);
+        }
+        Ok(answer)
     }
 }

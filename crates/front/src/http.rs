@@ -3,6 +3,7 @@
 
 use crate::access_log::{self, Entry};
 use crate::admit::{self, About};
+use crate::assets;
 use crate::body::{self, Payload, Stop};
 use crate::drain;
 use crate::limits;
@@ -16,7 +17,8 @@ use crate::table;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HeaderValue, IF_NONE_MATCH};
+use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -103,6 +105,9 @@ async fn answer(
     let (head, body) = request.into_parts();
     let options = table::with(|table| table.options);
     limits::check_head(&head, options)?;
+    if let Some(response) = asset(&head, !body.is_end_stream(), peer, number)? {
+        return Ok(response);
+    }
     let asked = rules::judge(&head, peer, number, &options.prefix).map_err(Refusal::Fault)?;
     access_log::speaks_for(&head, asked.claims.client);
     if body::expects_too_much(&head) {
@@ -123,4 +128,21 @@ async fn answer(
     let write = |record: &mut Vec<u8>| record::write(record, &head, &asked, length, peer);
     let ticket = admit::admit(about, payload, peer, write)?;
     relay::reply(ticket, Some((&peer.aside, head.version))).await
+}
+
+/// The answer that needs no app. It is looked for first, so that only one of both judges the head.
+fn asset(
+    head: &Parts,
+    has_body: bool,
+    peer: &Peer,
+    number: u64,
+) -> Result<Option<Response<ReplyBody>>, Refusal> {
+    let known = head.headers.get_all(IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+    let path = head.uri.path();
+    let Some(response) = assets::answer(head.method.as_str(), path, known, has_body) else {
+        return Ok(None);
+    };
+    let asked = rules::judge(head, peer, number, "").map_err(Refusal::Fault)?;
+    access_log::speaks_for(head, asked.claims.client);
+    Ok(Some(response))
 }

@@ -13,6 +13,7 @@ mod accept;
 mod access_log;
 mod admit;
 mod aside;
+mod assets;
 mod body;
 mod buffers;
 mod connection;
@@ -49,6 +50,7 @@ mod view;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+pub use assets::Assets;
 pub use options::Options;
 
 /// A socket to accept on.
@@ -77,11 +79,14 @@ pub struct Setup {
     pub exchanges: Vec<OwnedFd>,
     /// The settings that are the front's own.
     pub options: Options,
+    /// Files in memory, which go before every mount.
+    pub assets: Assets,
 }
 
 /// Runs the front until it has drained, or its supervisor is gone.
-pub fn run(setup: Setup) -> ExitCode {
+pub fn run(mut setup: Setup) -> ExitCode {
     access_log::open(&setup.options);
+    assets::install(std::mem::take(&mut setup.assets));
     let ended = thread::run(setup);
     access_log::close();
     match ended {

@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         return spawn::launch(&parent);
     }
     if let Ok(setup) = std::env::var(wire::control::FRONT_SETUP) {
-        return run_front::run(&setup);
+        return run_front::run(&setup, front::Assets::default());
     }
     command::run()
 }

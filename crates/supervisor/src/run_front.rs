@@ -2,15 +2,17 @@
 
 use crate::inherit;
 use crate::privileges::Identity;
+use front::Assets;
 use serde_json::Value;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-/// Plays the front's role with the JSON the supervisor wrote (`spawn::front`).
-pub fn run(setup: &str) -> ExitCode {
+/// Plays the front's role with the JSON the supervisor wrote (`spawn::front`), and what an embedding
+/// program serves out of its memory.
+pub fn run(setup: &str, assets: Assets) -> ExitCode {
     let _ = rustix::thread::set_name(c"oribi-front");
-    let ready = crate::signals::leave_to_supervisor().and_then(|()| read(setup));
+    let ready = crate::signals::leave_to_supervisor().and_then(|()| read(setup, assets));
     match ready {
         Ok(setup) => front::run(setup),
         Err(error) => {
@@ -20,7 +22,7 @@ pub fn run(setup: &str) -> ExitCode {
     }
 }
 
-fn read(setup: &str) -> io::Result<front::Setup> {
+fn read(setup: &str, assets: Assets) -> io::Result<front::Setup> {
     let setup: Value = serde_json::from_str(setup)?;
     if let Some(identity) = Identity::from_json(&setup["identity"]) {
         identity.assume()?;
@@ -40,6 +42,7 @@ fn read(setup: &str) -> io::Result<front::Setup> {
         listeners,
         exchanges: list(&setup["exchanges"]).map(fd).collect::<io::Result<_>>()?,
         options: serde_json::from_value(setup["options"].clone())?,
+        assets,
     })
 }
 
