@@ -4,8 +4,10 @@ use crate::lexer::{self, Line};
 use crate::{Complaint, File};
 
 /// The files that may hold unsafe code. To add one is a decision, not an oversight.
-const ALLOWED: [&str; 16] = [
+const ALLOWED: [&str; 18] = [
     "crates/shim/src/main.rs",
+    "crates/wire/src/counters.rs",
+    "crates/wire/src/memory.rs",
     "crates/wire/src/segment.rs",
     "crates/wire/src/sched.rs",
     "crates/wire/src/unsent.rs",

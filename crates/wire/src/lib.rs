@@ -6,10 +6,12 @@
 //! own part.
 
 pub mod control;
+pub mod counters;
 pub mod doorbell;
 pub mod exchange;
 pub mod frame;
 pub mod layout;
+mod memory;
 mod overdue;
 pub mod queue;
 pub mod request;

@@ -4,17 +4,12 @@
 //! copying methods below; which process may touch which area when is decided by the slot's state.
 
 use crate::layout::*;
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, ftruncate,
-    memfd_create,
-};
-use rustix::mm::{MapFlags, ProtFlags, mmap};
+use crate::memory;
+use rustix::fs::{FallocateFlags, fallocate};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::*;
-
-const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// A mapped segment. It stays mapped until the process ends: workers and front never let go.
 pub struct Segment {
@@ -31,10 +26,7 @@ unsafe impl Sync for Segment {}
 impl Segment {
     /// Makes an empty segment. Fails as memfd_create, ftruncate and mmap do.
     pub fn create() -> io::Result<Segment> {
-        let fd = memfd_create("oribi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&fd, SEGMENT_BYTES as u64)?;
-        fcntl_add_seals(&fd, SEALS)?;
-        let segment = Segment::map(fd)?;
+        let segment = Segment::map(memory::create("oribi", SEGMENT_BYTES)?)?;
         let header = &segment.board().header;
         header.version.store(VERSION, Relaxed);
         header.magic.store(MAGIC, Release);
@@ -43,33 +35,15 @@ impl Segment {
 
     /// Maps a segment another process made; refuses anything else with a line that says why.
     pub fn open(fd: OwnedFd) -> io::Result<Segment> {
-        let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        let length = rustix::fs::fstat(&fd)?.st_size;
-        if length != SEGMENT_BYTES as i64 || !fcntl_get_seals(&fd)?.contains(SEALS) {
-            return refuse(format!(
-                "not a segment of this version of oribi ({length} bytes, expected \
-                 {SEGMENT_BYTES} sealed): binary and extension differ, rebuild both"
-            ));
-        }
         let segment = Segment::map(fd)?;
         let header = &segment.board().header;
-        let (magic, version) = (header.magic.load(Acquire), header.version.load(Relaxed));
-        if magic != MAGIC || version != VERSION {
-            return refuse(format!(
-                "segment layout {version} where {VERSION} is expected: binary and extension \
-                 differ, rebuild both"
-            ));
-        }
+        let found = (header.magic.load(Acquire), header.version.load(Relaxed));
+        memory::check_layout("segment", found, (MAGIC, VERSION))?;
         Ok(segment)
     }
 
     fn map(fd: OwnedFd) -> io::Result<Segment> {
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice, of the file's full length;
-        // the seals keep the file from shrinking under it.
-        let base = unsafe { mmap(std::ptr::null_mut(), SEGMENT_BYTES, prot, flags, &fd, 0)? };
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap gave null"))?;
+        let base = memory::map(&fd, SEGMENT_BYTES, "a segment")?;
         Ok(Segment { base, fd })
     }
 

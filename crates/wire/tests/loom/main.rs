@@ -10,6 +10,7 @@ mod kit;
 
 mod bells;
 mod claims;
+mod counters;
 mod deaths;
 mod overdue;
 mod reply;
