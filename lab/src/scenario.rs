@@ -213,6 +213,9 @@ pub enum PhaseLoad {
         /// Between them.
         #[serde(default)]
         pause_ms: u64,
+        /// Over the same connections again?
+        #[serde(default)]
+        keep_alive: bool,
     },
     /// Three steps of an open loop: below, above and again below capacity (a closed phase named
     /// `of`); gives goodput, drain and recovery.
@@ -357,9 +360,12 @@ pub fn shape(load: &PhaseLoad, rate_of: impl Fn(&str) -> Option<f64>) -> Option<
                 poisson: *poisson,
             }
         }
-        PhaseLoad::Burst { at_once, times, pause_ms } => {
-            Shape::Burst { at_once: *at_once, times: *times, pause_ms: *pause_ms }
-        }
+        PhaseLoad::Burst { at_once, times, pause_ms, keep_alive } => Shape::Burst {
+            at_once: *at_once,
+            times: *times,
+            pause_ms: *pause_ms,
+            keep_alive: *keep_alive,
+        },
         PhaseLoad::Overload { of, factor, seconds, calm, before_seconds, after_seconds } => {
             let capacity = rate_of(of)?;
             let step = |part: f64, seconds: f64| Step { rate: part * capacity, seconds };

@@ -114,7 +114,7 @@ pub enum Shape {
         #[serde(default)]
         poisson: bool,
     },
-    /// So many requests at the same instant, each on a new connection; then waits for all.
+    /// So many requests at the same instant, each on a connection of its own; then waits for all.
     Burst {
         /// Requests in one burst.
         at_once: usize,
@@ -122,6 +122,9 @@ pub enum Shape {
         times: usize,
         /// Milliseconds between the last answer of one and the next.
         pause_ms: u64,
+        /// Whether the next burst goes over the same connections; else over new ones.
+        #[serde(default)]
+        keep_alive: bool,
     },
 }
 

@@ -35,7 +35,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
             let schedule = Schedule::new(steps, *poisson, plan.seed);
             Box::new(Open::new(schedule, *max_connections, timeout))
         }
-        Shape::Burst { at_once, times, pause_ms } => {
+        Shape::Burst { at_once, times, pause_ms, .. } => {
             Box::new(Burst::new(&mut engine, *at_once, *times, pause_ms.saturating_mul(MS)))
         }
     };
@@ -126,8 +126,7 @@ fn check(plan: &Plan) -> Result<(), String> {
 fn kinds(plan: &Plan, target: &Target) -> Vec<Kind> {
     let (keep, reset) = match plan.shape {
         Shape::Closed { keep_alive, reset, .. } => (keep_alive, reset),
-        Shape::Open { keep_alive, .. } => (keep_alive, false),
-        Shape::Burst { .. } => (false, false),
+        Shape::Open { keep_alive, .. } | Shape::Burst { keep_alive, .. } => (keep_alive, false),
     };
     let host = target.host();
     let kind = |request, keep| Kind::new(request, target.door, &host, keep);

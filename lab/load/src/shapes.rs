@@ -206,7 +206,7 @@ impl Pace for Open<'_> {
     }
 }
 
-/// So many requests at the same instant, each on a new connection; then waits for all.
+/// So many requests at the same instant, each on a connection of its own; then waits for all.
 pub struct Burst {
     conns: Vec<usize>,
     times: usize,

@@ -163,7 +163,7 @@ fn a_full_queue_of_a_unix_socket_refuses() {
         listen(&fd, 2).unwrap();
         fd
     };
-    let burst = Shape::Burst { at_once: 10, times: 1, pause_ms: 0 };
+    let burst = Shape::Burst { at_once: 10, times: 1, pause_ms: 0, keep_alive: false };
     let mut full = plan(&format!("unix://{}", path.display()), burst);
     full.timeout_ms = 200;
     let outcome = run(&full);

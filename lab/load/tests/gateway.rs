@@ -228,7 +228,10 @@ fn an_upload_arrives_whole() {
             (if door == "scgi" { head.to_vec() } else { records(head) }, true)
         });
         for body_bytes in [1, 32_768, 100_000, 8 << 20] {
-            let mut upload = plan(&server.to, Shape::Burst { at_once: 1, times: 2, pause_ms: 0 });
+            let mut upload = plan(
+                &server.to,
+                Shape::Burst { at_once: 1, times: 2, pause_ms: 0, keep_alive: false },
+            );
             upload.requests[0].method = "POST".into();
             upload.requests[0].body_bytes = body_bytes;
             let class = &run(&upload).classes[0];

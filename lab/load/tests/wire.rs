@@ -98,7 +98,7 @@ fn a_burst_is_so_many_at_once() {
         sleep(Duration::from_millis(50));
         hello()
     });
-    let burst = Shape::Burst { at_once: 40, times: 3, pause_ms: 100 };
+    let burst = Shape::Burst { at_once: 40, times: 3, pause_ms: 100, keep_alive: false };
     let mut bursts = plan(&server.to, burst);
     bursts.requests = vec![request("/", "common"), request("/", "rare")];
     bursts.requests[0].weight = 9;
@@ -117,13 +117,21 @@ fn a_burst_is_so_many_at_once() {
 }
 
 #[test]
+fn bursts_may_keep_their_connections() {
+    let server = Server::tcp(|_| hello());
+    let burst = Shape::Burst { at_once: 8, times: 5, pause_ms: 0, keep_alive: true };
+    let outcome = run(&plan(&server.to, burst));
+    assert_eq!((server.requests(), outcome.connects), (40, 8));
+}
+
+#[test]
 fn an_upload_arrives_whole() {
     let server = Server::tcp(|asked| {
         let echo = asked.body.to_string();
         Answer::Plain(if asked.path == format!("/{echo}") { 200 } else { 500 }, echo.into_bytes())
     });
     for bytes in [1, 16_384, 100_000, 64 << 20] {
-        let burst = Shape::Burst { at_once: 2, times: 1, pause_ms: 0 };
+        let burst = Shape::Burst { at_once: 2, times: 1, pause_ms: 0, keep_alive: false };
         let mut upload = plan(&server.to, burst);
         upload.requests[0] = Request {
             method: "POST".into(),
@@ -148,7 +156,8 @@ fn an_upload_that_is_refused_early_is_an_answer() {
         stream.write_all(b"HTTP/1.1 413 Much\r\nContent-Length: 0\r\n\r\n").unwrap();
         let _ = std::io::copy(&mut stream.take(1 << 20), &mut std::io::sink());
     });
-    let mut upload = plan(&to, Shape::Burst { at_once: 1, times: 1, pause_ms: 0 });
+    let mut upload =
+        plan(&to, Shape::Burst { at_once: 1, times: 1, pause_ms: 0, keep_alive: false });
     (upload.requests[0].method, upload.requests[0].body_bytes) = ("POST".into(), 1 << 30);
     let outcome = run(&upload);
     server.join().unwrap();

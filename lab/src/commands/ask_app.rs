@@ -211,7 +211,7 @@ fn finish(case: &mut Case, rate: f64) {
     case.phase.push(phase.clone());
     phase.name = "burst".into();
     let at_once = 2 * case.stack.workers.unwrap_or(1) as usize;
-    phase.load = PhaseLoad::Burst { at_once, times: 10, pause_ms: 50 };
+    phase.load = PhaseLoad::Burst { at_once, times: 10, pause_ms: 50, keep_alive: false };
     case.phase.push(phase);
     let names = ["closed.rps", "closed.per_cpu", "open.p50_ms", "open.p99_ms", "burst.max_ms"];
     case.show = names.map(str::to_owned).to_vec();
