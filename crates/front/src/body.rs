@@ -109,7 +109,7 @@ pub fn expects_too_much(head: &Parts) -> bool {
 }
 
 fn exceeds(length: u64, options: &Options) -> bool {
-    options.body_limit != 0 && length > options.body_limit
+    options.mount.body_limit != 0 && length > options.mount.body_limit
 }
 
 /// True for chunks that are none, false when the client has left.

@@ -51,7 +51,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 pub use assets::Assets;
-pub use options::Options;
+pub use options::{MountOptions, Options};
 
 /// A socket to accept on.
 pub struct Listener {

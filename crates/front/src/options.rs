@@ -8,16 +8,12 @@ use std::time::Duration;
 /// duration for ever, unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// How long a request may wait in the queue.
-    pub queue_timeout: Duration,
     /// Longest request target in bytes.
     pub uri_limit: usize,
     /// Longest request head in bytes.
     pub head_limit: usize,
     /// Most header lines of a request.
     pub header_count: usize,
-    /// Longest request body in bytes.
-    pub body_limit: u64,
     /// How long a new connection may stay silent.
     pub first_byte_timeout: Duration,
     /// How long a request's head may take.
@@ -43,14 +39,26 @@ pub struct Options {
     pub forwarded: String,
     /// Whether connections of trusted proxies begin with a PROXY header.
     pub proxy_protocol: bool,
-    /// Whether replies of unknown length are chunked; otherwise the connection's end ends them.
-    pub chunked_transfer: bool,
     /// Where bodies too large for memory lie.
     pub spool_dir: PathBuf,
-    /// How much of a reply is put there for a slow client; zero: nothing.
-    pub reply_spool: u64,
     /// Where requests are logged, if anywhere.
     pub access_log: Option<PathBuf>,
     /// `common`, `combined`, `json` or `ltsv`.
     pub access_log_format: String,
+    /// Those of the one mount, which come beside these.
+    #[serde(skip)]
+    pub mount: MountOptions,
+}
+
+/// What each mount may have otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MountOptions {
+    /// How long a request may wait in the queue.
+    pub queue_timeout: Duration,
+    /// Longest request body in bytes.
+    pub body_limit: u64,
+    /// Whether replies of unknown length are chunked; otherwise the connection's end ends them.
+    pub chunked_transfer: bool,
+    /// How much of a reply is put on disk for a slow client; zero: nothing.
+    pub reply_spool: u64,
 }

@@ -166,7 +166,7 @@ impl Stream {
     /// Takes what the worker has published; a step on disk to be awaited, or None when it is over.
     fn poll_pump(&mut self, context: &mut Context<'_>) -> Poll<Option<Job<()>>> {
         loop {
-            let limit = table::with(|table| table.options.reply_spool);
+            let limit = table::with(|table| table.options.mount.reply_spool);
             let Some(pumped) = &mut self.pumped else { return Poll::Ready(None) };
             if pumped.gone || self.ticket.is_none() {
                 pumped.reader.take().inspect(Waker::wake_by_ref);

@@ -39,7 +39,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     }
     // For as long as the process lives: every connection looks at them.
     let options: &'static Options = Box::leak(Box::new(setup.options));
-    let queue_timeout = options.queue_timeout;
+    let queue_timeout = options.mount.queue_timeout;
     spool::check(&options.spool_dir);
     limits::raise_descriptors();
     let drain = Drain::new();

@@ -22,7 +22,7 @@ pub async fn prepare(response: &mut Response<ReplyBody>, aside: &Aside, version:
         return;
     }
     if version >= Version::HTTP_11 {
-        if table::with(|table| table.options.chunked_transfer) {
+        if table::with(|table| table.options.mount.chunked_transfer) {
             return;
         }
         *response.version_mut() = Version::HTTP_10;

@@ -6,7 +6,7 @@ mod run;
 
 use crate::answer::print;
 use crate::layers::{Layer, Origin, Said, given};
-use crate::options::{self, Settings};
+use crate::options::{self, Serves, Settings};
 use crate::remote;
 use crate::ruby::Ruby;
 use crate::sources::Sources;
@@ -105,12 +105,13 @@ fn serve(directory: &Path) -> Result<ExitCode, String> {
     let run = RunDirectory::prepare(directory)?;
     // Held until this process has ended, by nobody else.
     let _lock = run.become_server()?;
-    let settings = settings(directory, &program, &run.socket(), &ruby)?;
+    let mut settings = settings(directory, &program, &run.socket(), &ruby)?;
     let renewal = renewal(directory, &program, &run.socket(), &ruby);
     let rackup = if program.ends_with(SCRIPT) { ruby.lib().join(CLASSIC) } else { program };
+    settings.mounts[0].serves = Serves::App { rackup: Some(rackup) };
     let place = start::place(None, &settings)?;
     let start = Start::new(settings, place, &ruby, Vec::new(), None)?;
-    supervise::run(Start { rackup: Some(rackup), renewal: Some(renewal), ..start })
+    supervise::run(Start { renewal: Some(renewal), ..start })
 }
 
 fn renewal(directory: &Path, program: &Path, socket: &Path, ruby: &Ruby) -> Renewal {
@@ -154,15 +155,15 @@ fn settings(
     sources.layers[0].insert("watch", given(watch, &Origin::CommandLine));
     sources.layers.push(defaults());
     let mut settings = options::resolve(&sources.layers)?;
-    if program.ends_with(SCRIPT) && settings.threads > 1 {
+    if program.ends_with(SCRIPT) && settings.mounts[0].threads > 1 {
         return Err(format!(
             "{}: threads is {}, but ENV and the streams that a CGI script uses are one for the \
              whole process: take more workers instead",
             config.display(),
-            settings.threads
+            settings.mounts[0].threads
         ));
     }
-    settings.worker.config = sources.config.map(|file| text(&file));
+    settings.mounts[0].worker.config = sources.config.map(|file| text(&file));
     Ok(settings)
 }
 

@@ -6,7 +6,7 @@ use crate::config_for;
 use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
-use crate::options::{self, Settings};
+use crate::options::{self, Serves, Settings};
 use crate::place::Place;
 use crate::remote;
 use crate::ruby::{self, Ruby};
@@ -130,7 +130,8 @@ fn layer(matches: &ArgMatches) -> Layer {
 fn settings(line: Layer, ruby: &Ruby) -> Result<Settings, String> {
     let sources = Sources::read(line, ruby)?;
     let mut settings = options::resolve(&sources.layers)?;
-    settings.worker.config = sources.config.map(|file| file.to_string_lossy().into_owned());
+    settings.mounts[0].worker.config =
+        sources.config.map(|file| file.to_string_lossy().into_owned());
     Ok(settings)
 }
 
@@ -181,7 +182,7 @@ fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let settings = settings(both(before, after), &ruby)?;
     let place = start::place(None, &settings)?;
     let rackup = rackup(if named(after) { after } else { before }, &place)?;
-    let loads = ruby.check(&rackup, &settings.environment)?;
+    let loads = ruby.check(&rackup, &settings.mounts[0].environment)?;
     Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -191,15 +192,17 @@ fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
     let daemon = Daemon::from_environment().map_err(|error| format!("daemonize: {error}"))?;
     let join = Join::from_environment()?;
     let ruby = Ruby::find()?;
-    let settings = settings(layer(matches), &ruby)?;
+    let mut settings = settings(layer(matches), &ruby)?;
     // A calling process has done it itself: `rackup -D`.
     if settings.process.daemonize && daemon.is_none() && join.is_none() {
         return if inherited.is_empty() { daemon::start() } else { Err(start::KEPT.into()) };
     }
     let place = start::place(join.as_ref(), &settings)?;
-    let rackup = join.is_none().then(|| rackup(matches, &place)).transpose()?;
+    if join.is_none() {
+        settings.mounts[0].serves = Serves::App { rackup: Some(rackup(matches, &place)?) };
+    }
     let start = Start::new(settings, place, &ruby, inherited, join)?;
-    supervise::run(Start { rackup, daemon, ..start })
+    supervise::run(Start { daemon, ..start })
 }
 
 #[cfg(test)]

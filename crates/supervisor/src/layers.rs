@@ -160,6 +160,18 @@ impl Said<'_> {
         said.iter().map(|given| given.check(setting).map(|_| given.text.clone())).collect()
     }
 
+    /// The path under which a server's only app lies: it begins with a slash and does not end with
+    /// one; empty is the root. None: a web server may say it.
+    pub fn prefix(&self) -> Result<Option<String>, String> {
+        let Some(text) = self.maybe("prefix")? else { return Ok(None) };
+        let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
+        let right = text.starts_with('/') && !text.contains("//") && text.chars().all(usual);
+        match right {
+            true => Ok(Some(text.trim_end_matches('/').into())),
+            false => Err(format!("prefix: {text:?} is not a path such as /app")),
+        }
+    }
+
     /// Where to listen, and who says so. The first layer that names whole addresses has named them
     /// all; a host and a port complete each other across layers, as long as none stronger has
     /// named an address.

@@ -1,43 +1,27 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
+mod mount;
+
 use crate::layers::{self, Layer, Said};
-use crate::pattern::Pattern;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use wire::settings::{Address, SEATS_PER_GENERATION};
+use wire::settings::Address;
+
+pub use mount::{Mount, Recycling, Serves};
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Where to listen.
     pub binds: Vec<Address>,
-    /// Worker processes.
-    pub workers: u16,
-    /// Threads of each.
-    pub threads: u16,
-    /// Rack environment.
-    pub environment: String,
     /// Threads of the front.
     pub front_threads: u16,
     /// How to listen there.
     pub listening: Listening,
     /// Settings of the server as a process.
     pub process: Process,
-    /// When a worker is replaced.
-    pub recycling: Recycling,
-    /// Time between two forks.
-    pub spawn_interval: Duration,
-    /// How long no worker is forked after one has ended with an error.
-    pub err_respawn_interval: Duration,
-    /// How long a new worker may take to get ready; zero: for ever.
-    pub start_timeout: Duration,
-    /// How long the old generation is kept after a restart; zero: not at all.
-    pub rollback_window: Duration,
     /// `reload`, `recycle` or `exit`; none: it depends on who started the server.
     pub hup_action: Option<String>,
-    /// What molds and workers are told, as the names of the settings.
-    pub worker: WorkerOptions,
     /// Where errors are logged.
     pub error_log: PathBuf,
     /// `text` or `json`.
@@ -46,8 +30,8 @@ pub struct Settings {
     pub front: front::Options,
     /// What running requests get to finish.
     pub shutdown_timeout: Duration,
-    /// Whether a harmless request may be run twice.
-    pub retry_idempotent: bool,
+    /// What it serves: at least one.
+    pub mounts: Vec<Mount>,
 }
 
 /// How to listen.
@@ -80,84 +64,24 @@ pub struct Process {
     pub chdir: Option<PathBuf>,
     /// How long it stays when no request comes; zero: for ever.
     pub idle_timeout: Duration,
-    /// Files, or patterns, whose change means a restart.
-    pub watch: Vec<String>,
-}
-
-/// When a worker is replaced. Zeroes: never.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Recycling {
-    /// After so many requests at the latest.
-    pub max_requests: u64,
-    /// After so many at the earliest.
-    pub min_requests: u64,
-    /// Resident bytes.
-    pub max_rss: u64,
-    /// Its share of memory in bytes.
-    pub max_pss: u64,
-    /// Age.
-    pub max_age: Duration,
-}
-
-/// What molds and workers are told.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct WorkerOptions {
-    /// Whether apps may send `103 Early Hints`.
-    pub early_hints: bool,
-    /// Seconds a request may run; 0: for ever.
-    pub request_timeout: f64,
-    /// Seconds until its backtrace is logged; 0: never.
-    pub request_timeout_soft: f64,
-    /// Whether to collect garbage between requests.
-    pub oob_gc: bool,
-    /// After so many requests at the latest; 0: when need be.
-    pub max_gc_per_request: u32,
-    /// After so many at the earliest; 0: half of the above.
-    pub min_gc_per_request: u32,
-    /// Bytes not collected yet that force a collection.
-    pub oob_gc_cap: u64,
-    /// What a new worker asks its app for.
-    pub warm_up: Option<String>,
-    /// The configuration file, for its hooks.
-    pub config: Option<String>,
 }
 
 /// Resolves layers, the first of which wins.
 pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
     layers::check(layers)?;
     let said = Said(layers);
-    let single = said.text("affinity")? == "single";
-    let of_these = |count: u32| if single { 1 } else { count as u16 };
-    let settings = Settings {
+    Ok(Settings {
         binds: said.binds()?.into_iter().map(|(address, _)| address).collect(),
-        workers: of_these(said.count("workers")?),
-        threads: of_these(said.count("threads")?),
-        environment: said.text("environment")?,
         front_threads: said.count("front_threads")? as u16,
         listening: listening(&said)?,
         process: process(&said)?,
-        recycling: recycling(&said)?,
-        spawn_interval: said.seconds("spawn_interval")?,
-        err_respawn_interval: said.seconds("err_respawn_interval")?,
-        start_timeout: said.seconds("start_timeout")?,
-        rollback_window: said.seconds("rollback_window")?,
         hup_action: said.maybe("hup_action")?,
-        worker: worker(&said)?,
         error_log: said.text("error_log")?.into(),
         error_log_format: said.text("error_log_format")?,
         front: front_options(&said)?,
         shutdown_timeout: said.seconds("shutdown_timeout")?,
-        retry_idempotent: said.flag("retry_idempotent")?,
-    };
-    let seats = u32::from(settings.workers) * u32::from(settings.threads);
-    if seats > SEATS_PER_GENERATION {
-        return Err(format!(
-            "{} workers of {} threads are {seats} threads; at most {SEATS_PER_GENERATION} are \
-             possible: lower one of the two",
-            settings.workers, settings.threads
-        ));
-    }
-    Ok(settings)
+        mounts: vec![Mount::implied(&said)?],
+    })
 }
 
 fn listening(said: &Said) -> Result<Listening, String> {
@@ -179,72 +103,14 @@ fn process(said: &Said) -> Result<Process, String> {
         group: said.maybe("group")?,
         chdir: said.maybe("chdir")?.map(Into::into),
         idle_timeout: said.seconds("idle_timeout")?,
-        watch: watch(said)?,
     })
-}
-
-fn recycling(said: &Said) -> Result<Recycling, String> {
-    Ok(Recycling {
-        max_requests: said.count("max_requests")?.into(),
-        min_requests: said.count("min_requests")?.into(),
-        max_rss: said.bytes("max_rss")?,
-        max_pss: said.bytes("max_pss")?,
-        max_age: said.seconds("max_age")?,
-    })
-}
-
-fn worker(said: &Said) -> Result<WorkerOptions, String> {
-    let [hard, soft] = ["request_timeout", "request_timeout_soft"].map(|name| said.seconds(name));
-    let (hard, soft) = (hard?.as_secs_f64(), soft?.as_secs_f64());
-    if hard > 0.0 && soft >= hard {
-        return Err(format!(
-            "request_timeout_soft: {soft} is not less than request_timeout, {hard}: the worker \\
-             would be killed before it could log where it is"
-        ));
-    }
-    let most = said.is_said("max_gc_per_request").then(|| said.count("max_gc_per_request"));
-    let most = most.transpose()?;
-    Ok(WorkerOptions {
-        early_hints: said.flag("early_hints")?,
-        request_timeout: hard,
-        request_timeout_soft: soft,
-        // Said to be 0 it means never; unsaid it means when need be.
-        oob_gc: said.flag("oob_gc")? && most != Some(0),
-        max_gc_per_request: most.unwrap_or(0),
-        min_gc_per_request: said.count("min_gc_per_request")?,
-        oob_gc_cap: said.bytes("oob_gc_cap")?,
-        warm_up: said.maybe("warm_up")?,
-        config: None,
-    })
-}
-
-fn watch(said: &Said) -> Result<Vec<String>, String> {
-    let patterns = said.list("watch")?;
-    for pattern in &patterns {
-        Pattern::new(Path::new("/"), pattern)?;
-    }
-    Ok(patterns)
-}
-
-fn prefix(said: &Said) -> Result<String, String> {
-    let Some(text) = said.maybe("prefix")? else { return Ok(String::new()) };
-    let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
-    let right = text.starts_with('/') && !text.contains("//") && text.chars().all(usual);
-    match right {
-        // Said to be `/` it is everything, whatever a web server says; unsaid, what that says.
-        true if text == "/" => Ok(text),
-        true => Ok(text.trim_end_matches('/').into()),
-        false => Err(format!("prefix: {text:?} is not a path such as /app")),
-    }
 }
 
 fn front_options(said: &Said) -> Result<front::Options, String> {
     Ok(front::Options {
-        queue_timeout: said.seconds("queue_timeout")?,
         uri_limit: said.bytes("uri_limit")? as usize,
         head_limit: said.bytes("head_limit")? as usize,
         header_count: said.count("header_count")? as usize,
-        body_limit: said.bytes("body_limit")?,
         first_byte_timeout: said.seconds("first_byte_timeout")?,
         head_timeout: said.seconds("head_timeout")?,
         body_timeout: said.seconds("body_timeout")?,
@@ -253,15 +119,16 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
         half_close_timeout: said.seconds("half_close_timeout")?,
         connections: said.count("connections")? as usize,
         connections_per_peer: said.count("connections_per_peer")? as usize,
-        prefix: prefix(said)?,
+        prefix: said
+            .prefix()?
+            .map_or(String::new(), |path| if path.is_empty() { "/".into() } else { path }),
         trusted_proxies: said.list("trusted_proxies")?,
         forwarded: said.text("forwarded")?,
         proxy_protocol: said.flag("proxy_protocol")?,
-        chunked_transfer: said.flag("chunked_transfer")?,
         spool_dir: said.text("spool_dir")?.into(),
-        reply_spool: said.bytes("reply_spool")?,
         access_log: said.maybe("access_log")?.map(Into::into),
         access_log_format: said.text("access_log_format")?,
+        mount: front::MountOptions::default(),
     })
 }
 
@@ -282,10 +149,11 @@ mod tests {
         let line = layer(&[("workers", &["3"])]);
         let file = layer(&[("workers", &["5"]), ("threads", &["2"])]);
         let settings = resolve(&[line, file]).unwrap();
-        assert_eq!((settings.workers, settings.threads), (3, 2));
+        let mount = &settings.mounts[0];
+        assert_eq!((mount.workers, mount.threads), (3, 2));
         assert_eq!(settings.binds, [Address::http(Socket::Tcp("127.0.0.1".into(), 9292))]);
         assert_eq!(settings.shutdown_timeout, Duration::from_secs(30));
-        assert_eq!(settings.front.queue_timeout, Duration::ZERO);
+        assert_eq!(mount.front.queue_timeout, Duration::ZERO);
     }
 
     #[test]
@@ -302,7 +170,8 @@ mod tests {
     fn a_single_worker_is_one_with_one_thread() {
         let said = [("workers", &["4"][..]), ("threads", &["2"]), ("affinity", &["single"])];
         let settings = resolve(&[layer(&said)]).unwrap();
-        assert_eq!((settings.workers, settings.threads), (1, 1));
+        let mount = &settings.mounts[0];
+        assert_eq!((mount.workers, mount.threads), (1, 1));
     }
 
     #[test]
@@ -318,7 +187,7 @@ mod tests {
         let gc = |most: Option<&str>| {
             let mut layer = layer(&[("oob_gc", &["yes"])]);
             layer.extend(most.map(|n| ("max_gc_per_request", given([n.into()], &Origin::Default))));
-            let worker = resolve(&[layer]).unwrap().worker;
+            let worker = resolve(&[layer]).unwrap().mounts.remove(0).worker;
             (worker.oob_gc, worker.max_gc_per_request)
         };
         assert_eq!([gc(None), gc(Some("5")), gc(Some("0"))], [(true, 0), (true, 5), (false, 0)]);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wire::settings::{self, Fallback, GROUPS, Kind, Place};
+use wire::settings::{self, Fallback, GROUPS, Kind, Place, Scope};
 
 /// Which Ruby `exe/oribi` was run with.
 pub const RUBY: &str = "ORIBI_RUBY";
@@ -155,5 +155,6 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
         "fixed": matches!(setting.fallback, Fallback::Fixed(_)),
         "repeatable": setting.repeatable,
         "in_file": setting.place == Place::Anywhere,
+        "in_mount": setting.scope == Scope::Mount,
     })
 }

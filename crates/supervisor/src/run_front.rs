@@ -41,8 +41,11 @@ fn read(setup: &str, assets: Assets) -> io::Result<front::Setup> {
         bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
         listeners,
         exchanges: list(&setup["exchanges"]).map(fd).collect::<io::Result<_>>()?,
-        options: serde_json::from_value(setup["options"].clone())?,
         assets,
+        options: front::Options {
+            mount: serde_json::from_value(setup["mount"].clone())?,
+            ..serde_json::from_value(setup["options"].clone())?
+        },
     })
 }
 

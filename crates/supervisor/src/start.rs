@@ -29,8 +29,6 @@ pub struct Renewal {
 pub struct Start {
     /// What holds; its paths are absolute.
     pub settings: Settings,
-    /// The rackup file; none when a calling process has loaded the app.
-    pub rackup: Option<PathBuf>,
     /// What makes molds.
     pub mold_line: MoldLine,
     /// The calling process.
@@ -62,7 +60,7 @@ pub fn place(join: Option<&Join>, settings: &Settings) -> Result<Place, String> 
 }
 
 impl Start {
-    /// Makes everything ready but the rackup file, the waiting process and the renewal, which are
+    /// Makes everything ready but the waiting process and the renewal, which are
     /// the caller's to add.
     pub fn new(
         mut settings: Settings,
@@ -85,10 +83,9 @@ impl Start {
             Some(join) => MoldLine::again(join, ruby, identity.clone()),
             None => MoldLine::ours(ruby, place, identity.clone()),
         };
-        let (rackup, daemon, renewal) = (None, None, None);
+        let (daemon, renewal) = (None, None);
         Ok(Start {
             settings,
-            rackup,
             mold_line,
             join,
             listeners,

@@ -47,7 +47,6 @@ const PRUNE_EVERY: Duration = Duration::from_millis(100);
 /// The running server.
 struct Supervisor {
     settings: Settings,
-    rackup: Option<PathBuf>,
     mold_line: MoldLine,
     /// A mold that exists already, until generation 1 wants it.
     joined: Option<Mold>,
@@ -132,20 +131,21 @@ pub fn run(start: Start) -> Result<ExitCode, String> {
 
 impl Supervisor {
     fn new(start: Start) -> io::Result<Supervisor> {
-        let Start { settings, rackup, mold_line, join, listeners, .. } = start;
+        let Start { settings, mold_line, join, listeners, .. } = start;
+        let mount = &settings.mounts[0];
         let signals = Signals::catch()?;
         set_child_subreaper(Some(getpid()))?;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bells = (0..settings.front_threads).map(|_| bell()).collect::<Result<_, _>>()?;
         let state = State::new(Limits {
-            workers: settings.workers,
-            threads: settings.threads,
+            workers: mount.workers,
+            threads: mount.threads,
             seats: wire::SEATS as u16,
             shutdown_timeout: settings.shutdown_timeout,
-            spawn_interval: settings.spawn_interval,
-            err_respawn_interval: settings.err_respawn_interval,
-            start_timeout: settings.start_timeout,
-            rollback_window: settings.rollback_window,
+            spawn_interval: mount.spawn_interval,
+            err_respawn_interval: mount.err_respawn_interval,
+            start_timeout: mount.start_timeout,
+            rollback_window: mount.rollback_window,
         });
         let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);
         let (joined, caller) = match join {
@@ -153,9 +153,8 @@ impl Supervisor {
             None => (None, None),
         };
         let directory = mold_line.place().directory.clone();
-        let changes = Changes::new(mold_line.place(), &settings.process.watch, start.began);
+        let changes = Changes::new(mold_line.place(), &mount.watch, start.began);
         Ok(Supervisor {
-            rackup,
             directory,
             desk: None,
             mold_line,
@@ -169,17 +168,14 @@ impl Supervisor {
             segment: Segment::create()?,
             bells,
             bell: bell()?,
-            clocks: Clocks::new(&[
-                settings.worker.request_timeout,
-                settings.worker.request_timeout_soft,
-            ]),
+            clocks: Clocks::new(&[mount.worker.request_timeout, mount.worker.request_timeout_soft]),
             exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
             began: start.began,
             pending: VecDeque::new(),
             pruning: false,
-            watch: Watch::new(&settings.recycling, start.began),
+            watch: Watch::new(&mount.recycling, start.began),
             changes,
             renewal: start.renewal,
             idle: Idle::new(settings.process.idle_timeout),

@@ -1,12 +1,12 @@
 //! The one table of options. The command line, the Ruby configuration file and the documentation
 //! all come from it.
 
+mod address;
 mod table;
 
-use std::fmt;
-
-use table::PLAIN;
+pub use address::{Address, Door, Socket};
 pub use table::{GROUPS, Group, all};
+use table::{OF_MOUNT, PLAIN};
 
 /// What an option's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,15 @@ pub enum Place {
     CommandLine,
 }
 
+/// Whose an option is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The server's: there is one value.
+    Server,
+    /// Each mount's: what is said beside them holds for all that do not say otherwise.
+    Mount,
+}
+
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -79,6 +88,8 @@ pub struct Setting {
     pub repeatable: bool,
     /// Who may set it.
     pub place: Place,
+    /// Whose it is.
+    pub scope: Scope,
 }
 
 /// Workers times threads may not be more than this: two generations must fit beside each other.
@@ -103,106 +114,6 @@ pub enum Value {
     Flag(bool),
     /// Bytes.
     Bytes(u64),
-}
-
-/// A protocol spoken on a listener.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Door {
-    /// HTTP/1.1.
-    #[default]
-    Http,
-    /// FastCGI 1.0.
-    FastCgi,
-    /// SCGI.
-    Scgi,
-}
-
-/// A socket's address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Socket {
-    /// Host (a name or an address, IPv6 without its brackets) and port.
-    Tcp(String, u16),
-    /// A socket file.
-    Unix(String),
-}
-
-/// Where a listener is bound, and what is spoken there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// The protocol.
-    pub door: Door,
-    /// The socket.
-    pub socket: Socket,
-}
-
-/// How addresses begin: over TCP, over a unix socket.
-const SCHEMES: [(Door, &str, &str); 3] = [
-    (Door::Http, "tcp://", "unix://"),
-    (Door::FastCgi, "fastcgi://", "fastcgi+unix://"),
-    (Door::Scgi, "scgi://", "scgi+unix://"),
-];
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (tcp, unix) = self.door.schemes();
-        match &self.socket {
-            Socket::Tcp(host, port) if host.contains(':') => write!(f, "{tcp}[{host}]:{port}"),
-            Socket::Tcp(host, port) => write!(f, "{tcp}{host}:{port}"),
-            Socket::Unix(path) => write!(f, "{unix}{path}"),
-        }
-    }
-}
-
-impl Door {
-    /// How addresses of this door begin: over TCP, over a unix socket.
-    pub fn schemes(self) -> (&'static str, &'static str) {
-        let (_, tcp, unix) = SCHEMES[self as usize];
-        (tcp, unix)
-    }
-}
-
-impl Address {
-    /// An address where HTTP is spoken.
-    pub fn http(socket: Socket) -> Address {
-        Address { door: Door::Http, socket }
-    }
-
-    /// Reads `tcp://HOST:PORT`, `unix://PATH`, the same with another door's scheme, and a bare
-    /// `HOST:PORT`.
-    pub fn parse(text: &str) -> Result<Address, String> {
-        let refuse = || {
-            format!(
-                "{text:?} is no address: write tcp://HOST:PORT, tcp://[::1]:PORT or unix://PATH, \
-                 or fastcgi://, fastcgi+unix://, scgi:// or scgi+unix:// for these protocols"
-            )
-        };
-        for (door, tcp, unix) in SCHEMES {
-            if let Some(path) = text.strip_prefix(unix) {
-                let socket = Socket::Unix(path.into());
-                return if path.is_empty() { Err(refuse()) } else { Ok(Address { door, socket }) };
-            }
-            if let Some(rest) = text.strip_prefix(tcp) {
-                let socket = host_and_port(rest).ok_or_else(refuse)?;
-                return Ok(Address { door, socket });
-            }
-        }
-        host_and_port(text).map(Address::http).ok_or_else(refuse)
-    }
-}
-
-fn host_and_port(text: &str) -> Option<Socket> {
-    let (host, port) = text.rsplit_once(':')?;
-    let port = port.parse().ok()?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    match bare {
-        Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => {
-            Some(Socket::Tcp(host.into(), port))
-        }
-        None if !host.is_empty() && !host.contains([':', '/', '[', ']']) => {
-            Some(Socket::Tcp(host.into(), port))
-        }
-        _ => None,
-    }
 }
 
 impl Setting {
@@ -305,40 +216,6 @@ mod tests {
         assert!(find("frontthreads").is_none());
         assert_eq!(find("max_workers").map(|s| s.name), Some("workers"));
         assert_eq!(find("reuseport").map(|s| s.name), Some("reuse_port"));
-    }
-
-    #[test]
-    fn addresses() {
-        let http = |socket| Ok(Address::http(socket));
-        let tcp = |host: &str, port| http(Socket::Tcp(host.into(), port));
-        assert_eq!(Address::parse("tcp://127.0.0.1:9292"), tcp("127.0.0.1", 9292));
-        assert_eq!(Address::parse("tcp://[::1]:80"), tcp("::1", 80));
-        assert_eq!(Address::parse("localhost:0"), tcp("localhost", 0));
-        assert_eq!(Address::parse("unix:///run/a.sock"), http(Socket::Unix("/run/a.sock".into())));
-        for text in [
-            "tcp://[::1]:80",
-            "unix:///a",
-            "fastcgi://127.0.0.1:9000",
-            "scgi://[::1]:4000",
-            "fastcgi+unix:///run/a.sock",
-            "scgi+unix:///run/a.sock",
-        ] {
-            assert_eq!(Address::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Address::parse("scgi://a:1").unwrap().door, Door::Scgi);
-        for wrong in [
-            "",
-            "9292",
-            "tcp://:80",
-            "tcp://::1:80",
-            "tcp://a:b",
-            "unix://",
-            "http://a:1",
-            "scgi://",
-            "fastcgi+unix://",
-        ] {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn values(server: &Server, door: Door, upstream: &Upstream, settings: &Settings)
     let prefix = &settings.front.prefix;
     let path = if prefix.is_empty() { "/" } else { prefix };
     let module = apache(door).1;
-    let limit = settings.front.body_limit;
+    let limit = settings.mounts[0].front.body_limit;
     // Idle connections end on that side first, so that no request meets one that is being closed.
     let rest = match settings.front.keep_alive_timeout.as_secs() {
         0 => 60,

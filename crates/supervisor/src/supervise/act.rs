@@ -65,6 +65,7 @@ impl Supervisor {
             "exchanges": numbers(&self.exchanges.fronts),
             "listeners": listeners,
             "options": self.settings.front,
+            "mount": self.settings.mounts[0].front,
             "identity": self.identity.as_ref().map(Identity::to_json),
         });
         let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
@@ -131,13 +132,13 @@ impl Supervisor {
         let mut init = json!({
             "generation": generation,
             "mount": "/",
-            "threads": self.settings.threads,
+            "threads": self.settings.mounts[0].threads,
             "workers": self.state.target(),
-            "environment": self.settings.environment,
-            "rackup": self.rackup.as_ref().map(|path| path.to_string_lossy()),
+            "environment": self.settings.mounts[0].environment,
+            "rackup": self.settings.mounts[0].rackup().map(|path| path.to_string_lossy()),
             "front_threads": self.settings.front_threads,
             "shutdown_timeout": self.settings.shutdown_timeout.as_secs_f64(),
-            "retry_idempotent": self.settings.retry_idempotent,
+            "retry_idempotent": self.settings.mounts[0].retry_idempotent,
             "version": env!("CARGO_PKG_VERSION"),
             "error_log": self.error_log.as_ref().map(ErrorLog::mark),
             "error_log_format": self.settings.error_log_format,
@@ -145,7 +146,7 @@ impl Supervisor {
             "chdir": self.settings.process.chdir,
         });
         if let (Some(init), Ok(Value::Object(told))) =
-            (init.as_object_mut(), serde_json::to_value(&self.settings.worker))
+            (init.as_object_mut(), serde_json::to_value(&self.settings.mounts[0].worker))
         {
             init.extend(told);
         }
@@ -165,8 +166,8 @@ impl Supervisor {
     /// Seats are cleaned before they are given to a worker: nobody else looks at them then.
     fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
         let board = self.segment.board();
-        let end = seat + self.settings.threads;
-        let limit = self.settings.recycling.draw_limit();
+        let end = seat + self.settings.mounts[0].threads;
+        let limit = self.settings.mounts[0].recycling.draw_limit();
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {
             seat.retire.store(0, Relaxed);
             seat.served.store(0, Relaxed);
@@ -187,7 +188,7 @@ impl Supervisor {
     fn retire(&mut self, generation: u64, nr: u16) {
         let Some(worker) = self.children.workers.get(&(generation, nr)) else { return };
         let board = self.segment.board();
-        for seat in worker.seat..worker.seat + self.settings.threads {
+        for seat in worker.seat..worker.seat + self.settings.mounts[0].threads {
             let seat = &board.seats[usize::from(seat)];
             seat.retire.store(1, Release);
             seat.ring();
@@ -197,7 +198,7 @@ impl Supervisor {
     fn announce(&mut self) {
         let serving = self.children.molds.get(&self.state.serving());
         let ruby = serving.map_or("", |mold| mold.ruby.as_str());
-        let settings = &self.settings;
+        let settings = &self.settings.mounts[0];
         let seconds = self.began.elapsed().as_secs_f64();
         let mut lines = vec![format!(
             "{} serves, pid {}, booted in {seconds:.2} s",

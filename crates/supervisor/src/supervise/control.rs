@@ -63,7 +63,7 @@ impl Supervisor {
     fn scale(&mut self, workers: u16) -> Reply {
         let (before, most) = (self.state.target(), self.state.most_workers());
         if !(1..=most).contains(&workers) {
-            let threads = self.settings.threads;
+            let threads = self.settings.mounts[0].threads;
             let of = if threads == 1 { String::new() } else { format!(" of {threads} threads") };
             return Reply::Failed(format!(
                 "{workers} workers{of} are not possible: 1 to {most} are"
@@ -120,7 +120,7 @@ impl Supervisor {
             state: &self.state,
             children: &self.children,
             segment: &self.segment,
-            threads: self.settings.threads,
+            threads: self.settings.mounts[0].threads,
             now_ns: wire::now_ns(),
         };
         let readable = |address: &String| act::readable(address);
@@ -130,7 +130,7 @@ impl Supervisor {
             uptime_ms: self.began.elapsed().as_millis() as u64,
             directory: self.directory.to_string_lossy().into_owned(),
             addresses: self.addresses.iter().map(readable).collect(),
-            environment: self.settings.environment.clone(),
+            environment: self.settings.mounts[0].environment.clone(),
             ..facts.status()
         }
     }

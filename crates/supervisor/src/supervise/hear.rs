@@ -53,7 +53,7 @@ impl Supervisor {
                 SIGUSR2 => Event::Restart,
                 SIGTTIN => Event::More,
                 SIGTTOU => Event::Fewer,
-                SIGUSR1 if !self.settings.spawn_interval.is_zero() => Event::SlowStop,
+                SIGUSR1 if !self.settings.mounts[0].spawn_interval.is_zero() => Event::SlowStop,
                 SIGUSR1 => {
                     self.reopen_logs("USR1");
                     continue;
@@ -179,7 +179,7 @@ impl Supervisor {
                     say(&format!("generation {generation} forked a worker {nr} nobody asked for"));
                     return;
                 };
-                let lives = self.settings.recycling.draw_age();
+                let lives = self.settings.mounts[0].recycling.draw_age();
                 let (born, is_worn, overdue) = (Instant::now(), false, false);
                 let worker = Worker { pid, pidfd, seat, born, lives, is_worn, overdue };
                 self.children.workers.insert((generation, nr), worker);
@@ -214,14 +214,15 @@ impl Supervisor {
             worker_ended(generation, nr, worker.pid, &how);
         }
         let board = self.segment.board();
-        let threads = self.settings.threads;
+        let threads = self.settings.mounts[0].threads;
         let seats = worker.seat..worker.seat + threads;
         // One that was killed for a request is no reason to wait before the next one is forked.
         let served = worker.overdue
             || seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
         let failed = !worker.overdue
             && seats.clone().all(|seat| board.seats[usize::from(seat)].retire.load(Relaxed) == 0);
-        let settled = board.settle_seats(worker.seat, threads, self.settings.retry_idempotent);
+        let settled =
+            board.settle_seats(worker.seat, threads, self.settings.mounts[0].retry_idempotent);
         for (index, bell) in self.bells.iter().enumerate() {
             if settled.ring_fronts >> index & 1 == 1 {
                 let _ = rustix::io::write(bell, &1u64.to_ne_bytes());

@@ -95,7 +95,7 @@ impl Supervisor {
             let [deadline, soft] = [&line.deadline_ns, &line.soft_ns].map(|at| at.load(Acquire));
             Clock { seat, deadline, soft }
         };
-        let threads = self.settings.threads;
+        let threads = self.settings.mounts[0].threads;
         let living = self.children.workers.values().map(|worker| worker.seat);
         let clocks = living.flat_map(|seat| seat..seat + threads).map(clock);
         let verdict = judge(now, self.clocks.shortest, clocks);
@@ -105,7 +105,7 @@ impl Supervisor {
     }
 
     fn holder(&self, seat: u16) -> Option<(u64, u16)> {
-        let threads = self.settings.threads;
+        let threads = self.settings.mounts[0].threads;
         let mut workers = self.children.workers.iter();
         let holds = |first: u16| (first..first + threads).contains(&seat);
         workers.find(|(_, worker)| holds(worker.seat)).map(|(key, _)| *key)

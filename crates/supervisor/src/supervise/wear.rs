@@ -88,7 +88,7 @@ impl Supervisor {
         }
         self.watch.next = Some(now + LOOK_EVERY);
         self.watch.looks = self.watch.looks.wrapping_add(1);
-        let mut limits = self.settings.recycling;
+        let mut limits = self.settings.mounts[0].recycling;
         if !self.watch.looks.is_multiple_of(PSS_EVERY) {
             limits.max_pss = 0;
         }

@@ -4,7 +4,7 @@ mod clients;
 mod serving;
 mod workers;
 
-use super::{Fallback, Kind, Place, Setting};
+use super::{Fallback, Kind, Place, Scope, Setting};
 
 /// Options that belong together.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,7 @@ pub struct Group {
 pub const GROUPS: &[Group] = &[
     Group { heading: "The server", settings: serving::GENERAL },
     Group { heading: "Requests and replies", settings: workers::REQUESTS },
+    Group { heading: "Isolation and shares", settings: workers::ISOLATION },
     Group { heading: "Replacing workers", settings: workers::RECYCLING },
     Group { heading: "Garbage collection", settings: workers::COLLECTING },
     Group { heading: "Stopping and restarting", settings: serving::RESTARTS },
@@ -44,4 +45,7 @@ pub(super) const PLAIN: Setting = Setting {
     fallback: Fallback::None,
     repeatable: false,
     place: Place::Anywhere,
+    scope: Scope::Server,
 };
+
+pub(super) const OF_MOUNT: Setting = Setting { scope: Scope::Mount, ..PLAIN };

@@ -1,6 +1,6 @@
 //! What clients may do, and what is written down.
 
-use crate::settings::{Fallback, Kind, PLAIN, Setting};
+use crate::settings::{Fallback, Kind, OF_MOUNT, PLAIN, Setting};
 
 pub(super) const LIMITS: &[Setting] = &[
     Setting {
@@ -32,7 +32,7 @@ pub(super) const LIMITS: &[Setting] = &[
         doc: "Longest request body; a longer one is answered with 413; 0: no limit",
         kind: Kind::Bytes,
         fallback: Fallback::Fixed("2g"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "first_byte_timeout",
@@ -153,7 +153,7 @@ pub(super) const SPOOLING: &[Setting] = &[
               0: nothing",
         kind: Kind::Bytes,
         fallback: Fallback::Fixed("1g"),
-        ..PLAIN
+        ..OF_MOUNT
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Where and as what the server runs, and how it ends and begins anew.
 
-use crate::settings::{Fallback, Kind, PLAIN, Place, SEATS_PER_GENERATION, Setting};
+use crate::settings::{Fallback, Kind, OF_MOUNT, PLAIN, Place, SEATS_PER_GENERATION, Setting};
 
 pub(super) const GENERAL: &[Setting] = &[
     Setting {
@@ -44,7 +44,7 @@ pub(super) const GENERAL: &[Setting] = &[
         doc: "Worker processes",
         kind: Kind::Count { min: 1, max: SEATS_PER_GENERATION },
         fallback: Fallback::Found("as many as there are cores, at least 2"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "threads",
@@ -52,7 +52,7 @@ pub(super) const GENERAL: &[Setting] = &[
         doc: "Threads of each worker, that is requests it runs at once",
         kind: Kind::Count { min: 1, max: 64 },
         fallback: Fallback::Fixed("1"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "affinity",
@@ -61,7 +61,7 @@ pub(super) const GENERAL: &[Setting] = &[
               thread, in order of arrival",
         kind: Kind::Choice(&["any", "single"]),
         fallback: Fallback::Fixed("any"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "prefix",
@@ -78,7 +78,7 @@ pub(super) const GENERAL: &[Setting] = &[
         metavar: "NAME",
         doc: "Rack environment",
         fallback: Fallback::Found("RACK_ENV, else development"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "config",
@@ -160,7 +160,7 @@ pub(super) const PROCESS: &[Setting] = &[
         metavar: "NAME",
         doc: "User to run front, app and workers as, when started as root",
         kind: Kind::Text,
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "group",
@@ -168,14 +168,14 @@ pub(super) const PROCESS: &[Setting] = &[
         doc: "Group to run them as",
         kind: Kind::Text,
         fallback: Fallback::Found("the user's"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "chdir",
         metavar: "DIRECTORY",
         doc: "Directory to go to first",
         kind: Kind::Path,
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "idle_timeout",
@@ -211,14 +211,14 @@ pub(super) const RESTARTS: &[Setting] = &[
               0: for ever",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("60"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "warm_up",
         metavar: "PATH",
         doc: "Path that each new worker asks its app for before it takes requests; it must answer with 2xx or 3xx",
         kind: Kind::Text,
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "rollback_window",
@@ -226,7 +226,7 @@ pub(super) const RESTARTS: &[Setting] = &[
         doc: "How long the workers of the old generation are kept after a restart, for a rollback; 0: not at all",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("60"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "watch",
@@ -235,7 +235,7 @@ pub(super) const RESTARTS: &[Setting] = &[
               times",
         kind: Kind::Text,
         repeatable: true,
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "spawn_interval",
@@ -243,7 +243,7 @@ pub(super) const RESTARTS: &[Setting] = &[
         doc: "Time between two forks, and between two workers that leave after USR1",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("0"),
-        ..PLAIN
+        ..OF_MOUNT
     },
     Setting {
         name: "err_respawn_interval",
@@ -251,6 +251,6 @@ pub(super) const RESTARTS: &[Setting] = &[
         doc: "How long no worker is forked after one has ended with an error",
         kind: Kind::Seconds,
         fallback: Fallback::Fixed("0"),
-        ..PLAIN
+        ..OF_MOUNT
     },
 ];
