@@ -6,6 +6,7 @@ use bytes::Bytes;
 use door::path;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue};
 use hyper::{Response, StatusCode};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::OnceLock;
@@ -31,7 +32,7 @@ impl Assets {
     /// Adds a file. `path` is plain text, not percent-encoded, such as `/style.css`; an `index.html`
     /// is its directory's answer too. Fails with a line that says why: it is no such path, or has
     /// a file already.
-    pub fn add(&mut self, path: &str, bytes: impl Into<Bytes>) -> Result<(), String> {
+    pub fn add(&mut self, path: &str, bytes: Cow<'static, [u8]>) -> Result<(), String> {
         let is_file = !path.ends_with('/') && !path.contains('\0');
         let encoded = path::encode(path.as_bytes());
         let is_clean = path::clean(&encoded).is_some_and(|clean| *clean == *path.as_bytes());
@@ -41,7 +42,11 @@ impl Assets {
         if self.0.contains_key(path) {
             return Err(format!("asset {path:?} is there twice: leave one out"));
         }
-        let asset = Asset::new(path, bytes.into());
+        let bytes = match bytes {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => bytes.into(),
+        };
+        let asset = Asset::new(path, bytes);
         if let Some(directory) = path.strip_suffix(INDEX).filter(|rest| rest.ends_with('/')) {
             self.0.insert(directory.into(), asset.clone());
         }
@@ -152,7 +157,7 @@ mod tests {
 
     fn assets(paths: &[&str]) -> Assets {
         let mut assets = Assets::default();
-        paths.iter().for_each(|path| assets.add(path, path.as_bytes().to_vec()).unwrap());
+        paths.iter().for_each(|path| assets.add(path, path.as_bytes().to_vec().into()).unwrap());
         assets
     }
 
@@ -205,11 +210,11 @@ mod tests {
 
     #[test]
     fn paths_are_judged() {
-        let add = |path| assets(&["/a"]).add(path, "").unwrap_err();
+        let add = |path| assets(&["/a"]).add(path, Cow::default()).unwrap_err();
         for wrong in ["", "a", "/", "/a/", "//a", "/../a", "/./a", "/a\0"] {
             assert!(add(wrong).contains("such as /style.css"), "{wrong:?}");
         }
         assert!(add("/a").contains("twice"));
-        assets(&["/a"]).add("/100%", "").unwrap();
+        assets(&["/a"]).add("/100%", Cow::default()).unwrap();
     }
 }

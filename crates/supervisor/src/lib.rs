@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod answer;
+mod builder;
 mod cgi;
 mod channel;
 mod children;
@@ -33,15 +34,23 @@ mod spawn;
 mod start;
 mod supervise;
 
+use builder::Embedded;
 use std::process::ExitCode;
+
+pub use builder::{Builder, Error, Isolation, Mount};
 
 /// The binary `oribi`: plays the role that the environment names, or else obeys the command line.
 pub fn main() -> ExitCode {
+    role(Embedded::default()).unwrap_or_else(|_| command::run())
+}
+
+/// Plays the role that the environment names, if it names one; else gives back what is embedded.
+fn role(embedded: Embedded) -> Result<ExitCode, Embedded> {
     if let Ok(parent) = std::env::var(spawn::LAUNCH) {
-        return spawn::launch(&parent);
+        return Ok(spawn::launch(&parent));
     }
     if let Ok(setup) = std::env::var(wire::control::FRONT_SETUP) {
-        return run_front::run(&setup, front::Assets::default());
+        return Ok(run_front::run(&setup, embedded.assets));
     }
-    command::run()
+    Err(embedded)
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wire::settings::Address;
 
-pub use mount::{Mount, Recycling, Serves};
+#[cfg(test)]
+pub use mount::Isolation;
+pub use mount::{Mount, Recycling, Serves, name_of};
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq)]

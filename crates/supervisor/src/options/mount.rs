@@ -176,7 +176,8 @@ impl Mount {
         })
     }
 
-    fn of(said: &Said, serves: Serves) -> Result<Mount, String> {
+    /// One of these settings, without name, hosts and path.
+    pub(crate) fn of(said: &Said, serves: Serves) -> Result<Mount, String> {
         let (workers, threads) = crew(said)?;
         let engine = match said.text("engine")?.as_str() {
             "mruby" => Engine::Mruby,
@@ -217,7 +218,7 @@ impl Mount {
 }
 
 /// The name of a mount that nobody has named.
-fn name_of(path: &str) -> String {
+pub fn name_of(path: &str) -> String {
     path.strip_prefix('/').filter(|name| !name.is_empty()).unwrap_or("/").into()
 }
 

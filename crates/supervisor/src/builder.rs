@@ -1,0 +1,269 @@
+//! The server within another program: what it serves is said by calls instead of a command line.
+
+mod mount;
+
+use crate::layers::{Layer, Origin, given, merge};
+use crate::options::{self, Settings};
+use crate::ruby::Ruby;
+use crate::spawn::Join;
+use crate::start::{self, Start};
+use crate::{listen, supervise};
+use front::Assets;
+use std::borrow::Cow;
+use std::fmt;
+use std::process::ExitCode;
+use wire::settings;
+
+pub use mount::{Isolation, Mount};
+
+/// A server, as it is to be.
+///
+/// ```no_run
+/// use oribi::{Builder, Isolation, Mount};
+///
+/// fn main() -> Result<std::process::ExitCode, oribi::Error> {
+///     Builder::default()
+///         .bind("127.0.0.1:9292")
+///         .add_mount(Mount::cruby("config.ru", "/").workers(4))
+///         .add_mount(Mount::cruby("admin.ru", "/admin").isolation(Isolation::Fresh))
+///         .add_static_asset("/style.css", &b"body { margin: 0 }"[..])
+///         .serve()
+/// }
+/// ```
+///
+/// [`serve`](Builder::serve) is to be the first thing that `main` does: the server's other
+/// processes are this program again, and find there what they are to be.
+#[derive(Default)]
+pub struct Builder {
+    said: Vec<(String, Vec<String>)>,
+    mounts: Vec<Mount>,
+    assets: Vec<(String, Cow<'static, [u8]>)>,
+}
+
+/// Why there is no server. Each has a line that names the cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is none, or its value is not possible.
+    Setting(String),
+    /// A mount's path or name is not possible, or two have the same.
+    Mount(String),
+    /// An asset's path is not possible, or two have the same.
+    Asset(String),
+    /// The settings are possible, but the server could not start or go on.
+    Start(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (Error::Setting(line) | Error::Mount(line) | Error::Asset(line) | Error::Start(line)) =
+            self;
+        f.write_str(line)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What is not passed from process to process, because each is the same program.
+#[derive(Default)]
+pub(crate) struct Embedded {
+    /// For the front.
+    pub assets: Assets,
+}
+
+impl Builder {
+    /// Nothing to serve yet.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Listens there: `127.0.0.1:9292`, `tcp://[::]:80`, `unix:///run/app.sock`, `fastcgi://…` and
+    /// whatever else the option `bind` knows. Called again, there too. Without any it is
+    /// `127.0.0.1:9292`.
+    pub fn bind(mut self, address: &str) -> Builder {
+        match self.said.iter_mut().find(|(name, _)| name == "bind") {
+            Some((_, addresses)) => addresses.push(address.into()),
+            None => self.said.push(("bind".into(), vec![address.into()])),
+        }
+        self
+    }
+
+    /// So many workers for each mount that does not say otherwise.
+    pub fn workers(self, count: u16) -> Builder {
+        self.set("workers", count)
+    }
+
+    /// Sets an option of the configuration by its name, such as `("queue_timeout", 2)`; those that
+    /// mounts may have are for all mounts that do not say otherwise. The last call wins.
+    pub fn set(mut self, option: &str, value: impl fmt::Display) -> Builder {
+        self.said.retain(|(name, _)| name != option);
+        self.said.push((option.into(), vec![value.to_string()]));
+        self
+    }
+
+    /// Serves an app.
+    pub fn add_mount(mut self, mount: Mount) -> Builder {
+        self.mounts.push(mount);
+        self
+    }
+
+    /// Serves these bytes at `path`, plain text such as `/style.css`, straight from memory: no worker
+    /// hears of it. What kind they are the path's ending says. An asset goes before every mount, but
+    /// only at exactly its path; an `index.html` is its directory's answer too.
+    pub fn add_static_asset(mut self, path: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Builder {
+        self.assets.push((path.into(), bytes.into()));
+        self
+    }
+
+    /// Many of them, such as those of a map from paths to bytes.
+    pub fn add_static_assets<P, B>(mut self, assets: impl IntoIterator<Item = (P, B)>) -> Builder
+    where
+        P: Into<String>,
+        B: Into<Cow<'static, [u8]>>,
+    {
+        let assets = assets.into_iter().map(|(path, bytes)| (path.into(), bytes.into()));
+        self.assets.extend(assets);
+        self
+    }
+
+    /// Serves until it is told to stop, and gives the status to exit with.
+    ///
+    /// The calling process becomes the supervisor, which makes it a parent of processes, changes how
+    /// it takes signals, and forks. So call this at the top of `main`, before anything that is
+    /// expensive and before there are threads: front, molds and mruby's workers are this same
+    /// executable, started again with the same environment and one variable more, and in them
+    /// `serve` does that process's work and then returns. What `main` does before, each of them
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// A setting, mount or asset that is not possible, an address that cannot be listened on, an app
+    /// that does not load. Nothing is left running then.
+    pub fn serve(self) -> Result<ExitCode, Error> {
+        let mut assets = Assets::default();
+        for (path, bytes) in self.assets {
+            assets.add(&path, bytes).map_err(Error::Asset)?;
+        }
+        match crate::role(Embedded { assets }) {
+            Ok(code) => Ok(code),
+            Err(_) => serve(read(&self.said, self.mounts)?).map_err(Error::Start),
+        }
+    }
+}
+
+/// What holds.
+fn read(said: &[(String, Vec<String>)], mounts: Vec<Mount>) -> Result<Settings, Error> {
+    let layer = read_layer(said).map_err(Error::Setting)?;
+    let mounts = mount::read(mounts, &layer)?;
+    let settings = options::resolve(&[layer]).map_err(Error::Setting)?;
+    Ok(Settings { mounts, ..settings })
+}
+
+/// What was said as a layer of settings.
+fn read_layer(said: &[(String, Vec<String>)]) -> Result<Layer, String> {
+    let mut layer = Layer::new();
+    for (name, values) in said {
+        let setting = settings::find(name).ok_or_else(|| {
+            format!("{name} is no option: docs/configuration.md has all that there are")
+        })?;
+        layer.insert(setting.name, given(values.iter().cloned(), &Origin::CommandLine));
+    }
+    Ok(merge(layer, Layer::new()))
+}
+
+fn serve(mut settings: Settings) -> Result<ExitCode, String> {
+    let inherited = listen::take()?;
+    let ruby = Ruby::find()?;
+    let place = start::place(None, &settings)?;
+    for mount in &mut settings.mounts {
+        mount::find_rackup(mount, &place)?;
+    }
+    supervise::run(Start::new(settings, place, &ruby, inherited, None::<Join>)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options;
+    use std::time::Duration;
+
+    fn read(builder: Builder) -> Result<Settings, Error> {
+        super::read(&builder.said, builder.mounts)
+    }
+
+    #[test]
+    fn what_is_said_holds() {
+        let shop =
+            Mount::cruby("shop.ru", "/shop/").workers(3).set("weight", 300).host("A.example");
+        let settings = Builder::new()
+            .bind("tcp://127.0.0.1:1")
+            .bind("unix:///a.sock")
+            .workers(2)
+            .set("queue-timeout", 1.5)
+            .add_mount(Mount::cruby("config.ru", "/").name("main").set("queue_timeout", 2))
+            .add_mount(shop.isolation(Isolation::Prefork { max_requests: 150 }));
+        let settings = read(settings).unwrap();
+        assert_eq!(settings.binds.len(), 2);
+        let [main, shop] = &settings.mounts[..] else { panic!("two mounts") };
+        assert_eq!((&*main.name, &*main.path, main.workers), ("main", "", 2));
+        assert_eq!(
+            (&*shop.name, &*shop.path, shop.workers, shop.weight),
+            ("shop", "/shop", 3, 300)
+        );
+        assert_eq!((&shop.hosts[..], shop.declared), (&["a.example".to_string()][..], true));
+        assert_eq!(
+            (shop.isolation, shop.recycling.max_requests),
+            (options::Isolation::Prefork, 150)
+        );
+        let queued = settings.mounts.iter().map(|mount| mount.front.queue_timeout);
+        assert!(queued.eq([Duration::from_secs(2), Duration::from_millis(1500)]));
+    }
+
+    #[test]
+    fn levels_are_settings() {
+        let of = |level| {
+            let mount = Mount::cruby("a.ru", "/").isolation(level);
+            let mount = read(Builder::new().add_mount(mount)).unwrap().mounts.remove(0);
+            (mount.isolation, mount.threads)
+        };
+        assert_eq!(of(Isolation::Threads(5)), (options::Isolation::Threads, 5));
+        assert_eq!(of(Isolation::Fresh), (options::Isolation::Fresh, 1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let at = |path: &str| Mount::cruby("a.ru", path);
+        let error = |builder: Builder| match read(builder) {
+            Ok(_) => panic!("accepted"),
+            Err(error) => error.to_string(),
+        };
+        let of =
+            |mounts: Vec<Mount>| error(mounts.into_iter().fold(Builder::new(), Builder::add_mount));
+        assert!(error(Builder::new()).starts_with("no mount"));
+        for path in ["", "a", "//a", "/a b", "/a?", "/%41"] {
+            assert!(of(vec![at(path)]).contains("not a path such as /app"), "{path}");
+        }
+        assert!(of(vec![at("/a"), at("/a/")]).contains("two mounts at /a"));
+        let same = of(vec![at("/a").name("x"), at("/b").name("x")]);
+        assert!(same.contains("name x"), "{same}");
+        assert!(of(vec![at("/a").set("wrokers", 1)]).contains("mount /a: wrokers is no option"));
+        assert!(of(vec![at("/a").set("backlog", 1)]).contains("option of the server"));
+        assert!(of(vec![at("/a").set("workers", 0)]).starts_with("mount /a: workers"));
+        let bound = error(Builder::new().bind("nowhere").add_mount(at("/")));
+        assert!(bound.contains("unix://PATH"), "{bound}");
+        read(
+            [at("/a").host("x"), at("/a").host("y").name("b")]
+                .into_iter()
+                .fold(Builder::new(), Builder::add_mount),
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn assets_are_judged_before_anything_runs() {
+        let serve = |path: &str| Builder::new().add_static_asset(path, &b"x"[..]).serve();
+        assert!(
+            matches!(serve("x"), Err(Error::Asset(line)) if line.contains("such as /style.css"))
+        );
+    }
+}
