@@ -4,14 +4,15 @@ use crate::lexer;
 use crate::{Complaint, File};
 
 /// Our crates by directory and name, and which of ours each may import.
-const OURS: [(&str, &str, &[&str]); 11] = [
+const OURS: [(&str, &str, &[&str]); 12] = [
     ("crates/wire", "wire", &[]),
     ("crates/door", "door", &[]),
     ("crates/shim", "shim", &["door"]),
     ("crates/tidy", "tidy", &[]),
     ("crates/front", "front", &["wire", "door"]),
     ("crates/worker", "worker", &["wire"]),
-    ("crates/mruby", "mruby", &["worker", "wire"]),
+    ("crates/text", "text", &[]),
+    ("crates/mruby", "mruby", &["worker", "wire", "text"]),
     ("ext/oribi", "oribi-ruby", &["worker", "wire"]),
     ("crates/supervisor", "oribi", &["front", "wire", "door", "mruby"]),
     // The lab knows servers by their sockets alone, this one too.
