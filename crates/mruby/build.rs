@@ -1,0 +1,15 @@
+//! Compiles the C side and links libmruby, which Debian's libmruby-dev has.
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/sys.c");
+    let header = std::path::Path::new("/usr/include/mruby.h");
+    if !header.exists() && std::env::var_os("CPATH").is_none() {
+        println!("cargo::error=mruby.h is missing: apt-get install libmruby-dev");
+        return;
+    }
+    cc::Build::new().file("src/sys.c").warnings(true).extra_warnings(true).compile("oribi_mruby");
+    println!("cargo::rustc-link-lib=static=mruby");
+    println!("cargo::rustc-link-lib=m");
+    println!("cargo::rustc-link-search=native=/usr/lib");
+    println!("cargo::rustc-link-search=native=/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+}
