@@ -8,6 +8,8 @@ DURATION ?= 600
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 NATIVE := lib/oribi/native.so
 STEP := tools/step
+# The engine for mruby, where its library is installed (libmruby-dev).
+FEATURES := $(if $(wildcard /usr/include/mruby.h),--features oribi/mruby)
 # Workspaces of their own.
 LAB := --manifest-path lab/Cargo.toml
 CEILING := bench/ceilings/hyper_hello
@@ -65,7 +67,7 @@ build: ## install what is missing and build the server and its Ruby extension
 
 # A running server has the extension mapped: it is replaced by a rename, never written over.
 build-only:
-	@cargo build --locked --release -p oribi -p oribi-ruby
+	@cargo build --locked --release -p oribi -p oribi-ruby $(FEATURES)
 	@crates/shim/build $(TARGET)/release/oribi-shim
 	@cmp -s $(TARGET)/release/liboribi_ruby.so $(NATIVE) || { \
 	  cp $(TARGET)/release/liboribi_ruby.so $(NATIVE).$$$$ && mv -f $(NATIVE).$$$$ $(NATIVE); }
@@ -129,12 +131,12 @@ fmt:
 	@cargo fmt --all --check --manifest-path bench/ceilings/hyper_client/Cargo.toml
 
 clippy:
-	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@cargo clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings
 	@cargo clippy --locked --workspace --all-targets $(LAB) -- -D warnings
 	@cargo clippy --locked --all-targets --manifest-path $(CEILING)/Cargo.toml -- -D warnings
 
 unit:
-	@cargo test --locked --workspace
+	@cargo test --locked --workspace $(FEATURES)
 
 # Another target directory, or every change between models and product would build all anew.
 loom:

@@ -21,6 +21,8 @@ if Gem::Version.new(found) < MINIMUM
 end
 
 root = File.expand_path("../..", __dir__)
+# The engine for mruby comes along where mruby's library is (Debian's libmruby-dev).
+features = File.exist?("/usr/include/mruby.h") ? " --features oribi/mruby" : ""
 lib = File.join(root, "lib/oribi")
 extension = "native.#{RbConfig::CONFIG['DLEXT']}"
 # Somebody who names a target directory wants to keep it; ours is only on the way.
@@ -38,7 +40,7 @@ File.write("Makefile", <<~MAKE)
 
   all:
   \tcd '#{root}' && RUBY='#{RbConfig.ruby}' CARGO_TARGET_DIR='#{target}' \\
-  \t  '#{cargo}' build --release --locked -p oribi -p oribi-ruby
+  \t  '#{cargo}' build --release --locked -p oribi -p oribi-ruby#{features}
   \tcd '#{root}' && CARGO_TARGET_DIR='#{target}' \\
   \t  crates/shim/build '#{target}/release/oribi-shim' '#{cargo}'
 

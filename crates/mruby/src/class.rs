@@ -1,7 +1,7 @@
 //! Classes and modules, and methods that are written in Rust.
 
 use crate::exception::Exception;
-use crate::interp::Method;
+use crate::gem::Method;
 use crate::sys::Code;
 use crate::value::Value;
 use std::any::Any;

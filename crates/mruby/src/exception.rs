@@ -1,6 +1,7 @@
 //! What went wrong, as mruby and as Rust know it.
 
-use crate::interp::{Interp, Kept};
+use crate::interp::Interp;
+use crate::kept::Kept;
 use crate::sys::{self, Raw};
 use crate::value::Value;
 use std::fmt;

@@ -62,13 +62,16 @@
 //!
 //! # What is unsafe
 //!
-//! `sys.rs` and `sys.c` are mruby's C API, `region.rs` its memory. Nothing else.
+//! `sys.rs` with its room and `sys.c` are mruby's C API, `region.rs` its memory. Nothing else.
 
 #![deny(unsafe_code)]
 
 mod class;
 mod exception;
+mod gem;
 mod interp;
+mod kept;
+mod make;
 #[allow(unsafe_code)]
 mod region;
 #[allow(unsafe_code)]
@@ -77,7 +80,9 @@ mod value;
 
 pub use class::Class;
 pub use exception::Exception;
-pub use interp::{Call, Gem, Interp, Kept, Limits, Method, Program};
+pub use gem::{Call, Gem, Method};
+pub use interp::{Interp, Limits, Program};
+pub use kept::Kept;
 pub use value::{Kind, Value};
 
 /// The release of mruby that is linked: 3.1.0 is 30100.

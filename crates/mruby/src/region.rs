@@ -255,10 +255,12 @@ impl Records {
         let block = std::ptr::slice_from_raw_parts_mut(self.end as *mut u8, bytes);
         let Some(block) = NonNull::new(block) else { return false };
         let pool = &mut self.pools[self.current];
-        // SAFETY: a part of the region that nothing uses yet, behind the pool's end if it has one.
-        let taken = match std::mem::replace(&mut self.begun, true) {
-            true => unsafe { pool.append_free_block_ptr(block) },
-            false => unsafe { pool.insert_free_block_ptr(block) }.map_or(0, NonZero::get),
+        let taken = if std::mem::replace(&mut self.begun, true) {
+            // SAFETY: a part of the region that nothing uses yet, behind the pool's end.
+            unsafe { pool.append_free_block_ptr(block) }
+        } else {
+            // SAFETY: a part of the region that nothing uses yet.
+            unsafe { pool.insert_free_block_ptr(block) }.map_or(0, NonZero::get)
         };
         self.end += taken;
         taken > 0

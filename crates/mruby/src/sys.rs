@@ -3,14 +3,16 @@
 //! Raw values belong to the interpreter they came from and are alive: they are in its arena, on its
 //! stack, registered or reachable. The types of this crate's surface see to that.
 
-use crate::interp::{self, Inner, Interp};
-use crate::value::Kind;
-use std::any::Any;
-use std::cell::Cell;
+mod back;
+mod read;
+
+pub use back::*;
+pub use read::*;
+
+use crate::gem::Method;
+use crate::interp::Inner;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null, null_mut};
-use std::rc::Rc;
 
 /// A value as mruby passes it around.
 #[repr(transparent)]
@@ -22,8 +24,9 @@ impl Raw {
     pub const NIL: Raw = Raw(0);
 }
 
+/// mruby's own.
 #[repr(C)]
-struct State {
+pub struct State {
     opaque: [u8; 0],
 }
 
@@ -146,33 +149,15 @@ unsafe extern "C" {
     fn oribi_mrb_do(state: *mut State, op: *mut Op) -> c_int;
     fn oribi_mrb_open(allocate: Allocate, data: *mut c_void) -> *mut State;
     fn oribi_mrb_close(state: *mut State);
-    fn oribi_mrb_data(state: *mut State) -> *mut c_void;
     fn oribi_mrb_set_data(state: *mut State, data: *mut c_void);
     fn oribi_mrb_collector(state: *mut State, on: c_int);
     fn oribi_mrb_objects(state: *mut State) -> usize;
     fn oribi_mrb_arena_save(state: *mut State) -> c_int;
     fn oribi_mrb_arena_restore(state: *mut State, index: c_int);
-    fn oribi_mrb_kind(value: Raw) -> c_int;
-    fn oribi_mrb_integer(value: Raw) -> i64;
-    fn oribi_mrb_float(value: Raw) -> f64;
-    fn oribi_mrb_bytes(value: Raw, length: *mut usize) -> *const u8;
-    fn oribi_mrb_length(array: Raw) -> usize;
-    fn oribi_mrb_entry(array: Raw, index: usize) -> Raw;
-    fn oribi_mrb_bool(value: c_int) -> Raw;
     fn oribi_mrb_top(state: *mut State) -> Raw;
     fn oribi_mrb_class(state: *mut State, value: Raw) -> Raw;
-    fn oribi_mrb_is_jump(value: Raw) -> c_int;
-    fn oribi_mrb_boxed(value: Raw) -> *mut c_void;
     fn oribi_mrb_compile(state: *mut State, it: *mut Compilation, result: *mut Raw) -> c_int;
     fn oribi_mrb_free(state: *mut State, pointer: *mut c_void);
-    fn oribi_mrb_version() -> c_int;
-}
-
-/// A Rust value that an mruby object has.
-pub struct Boxed {
-    /// It belongs to the interpreter's image, which a reset brings back: mruby does not drop it.
-    pub of_image: Cell<bool>,
-    value: Box<dyn Any>,
 }
 
 /// Bytecode, or why there is none.
@@ -270,7 +255,7 @@ impl Vm {
         on: Raw,
         name: &str,
         (least, most): (i64, i64),
-        method: interp::Method,
+        method: Method,
     ) -> Result<Raw, Raw> {
         let counts =
             [self.sized(Code::Integer, least, 0.0)?, self.sized(Code::Integer, most, 0.0)?];
@@ -340,157 +325,5 @@ impl Vm {
     pub fn class(self, value: Raw) -> Raw {
         // SAFETY: walks from the value to its class.
         unsafe { oribi_mrb_class(self.0.as_ptr(), value) }
-    }
-}
-
-/// Whether something raised is no exception but a jump out of a block.
-pub fn is_jump(raised: Raw) -> bool {
-    // SAFETY: reads the word or the object's header.
-    unsafe { oribi_mrb_is_jump(raised) != 0 }
-}
-
-/// What a value is.
-pub fn kind_of(value: Raw) -> Kind {
-    // SAFETY: reads the word or the object's header.
-    match unsafe { oribi_mrb_kind(value) } {
-        0 => Kind::Nil,
-        1 => Kind::Bool,
-        2 => Kind::Int,
-        3 => Kind::Float,
-        4 => Kind::Symbol,
-        5 => Kind::Str,
-        6 => Kind::Array,
-        7 => Kind::Hash,
-        8 => Kind::Proc,
-        9 => Kind::Class,
-        _ => Kind::Object,
-    }
-}
-
-/// Of an Integer.
-pub fn integer(value: Raw) -> i64 {
-    // SAFETY: the caller knows that it is one.
-    unsafe { oribi_mrb_integer(value) }
-}
-
-/// Of a Float.
-pub fn float(value: Raw) -> f64 {
-    // SAFETY: the caller knows that it is one.
-    unsafe { oribi_mrb_float(value) }
-}
-
-/// A String's bytes, for a function that does not run mruby.
-pub fn with_bytes<R>(value: Raw, look: impl FnOnce(&[u8]) -> R) -> R {
-    let mut length = 0;
-    // SAFETY: the caller knows that it is a String.
-    let start = unsafe { oribi_mrb_bytes(value, &raw mut length) };
-    if length == 0 {
-        return look(&[]);
-    }
-    // SAFETY: so many bytes; nothing changes the string before `look` returns, since only mruby
-    // could, and callers see to it that it does not run.
-    look(unsafe { std::slice::from_raw_parts(start, length) })
-}
-
-/// An Array's entries.
-pub fn length(array: Raw) -> usize {
-    // SAFETY: the caller knows that it is an Array.
-    unsafe { oribi_mrb_length(array) }
-}
-
-/// One of them; nil beyond the end.
-pub fn entry(array: Raw, index: usize) -> Raw {
-    // SAFETY: the caller knows that it is an Array.
-    unsafe { oribi_mrb_entry(array, index) }
-}
-
-/// true or false.
-pub fn boolean(value: bool) -> Raw {
-    // SAFETY: a constant.
-    unsafe { oribi_mrb_bool(value.into()) }
-}
-
-/// mruby's release: 3.1.0 is 30100.
-pub fn version() -> i32 {
-    // SAFETY: a constant.
-    unsafe { oribi_mrb_version() }
-}
-
-/// Boxes a value for an object; `unbox` takes it back.
-pub fn make_box(value: Box<dyn Any>) -> *const Boxed {
-    Box::into_raw(Box::new(Boxed { of_image: Cell::new(false), value }))
-}
-
-/// Drops a box.
-pub fn drop_box(boxed: *const Boxed) {
-    // SAFETY: made by `make_box`, and dropped by whoever takes it off its interpreter's list.
-    drop(unsafe { Box::from_raw(boxed.cast_mut()) });
-}
-
-/// Marks a box as part of the image.
-pub fn keep_for_image(boxed: *const Boxed) {
-    // SAFETY: on its interpreter's list, so not dropped yet.
-    unsafe { (*boxed).of_image.set(true) };
-}
-
-/// Whether a box was marked so.
-pub fn is_of_image(boxed: *const Boxed) -> bool {
-    // SAFETY: as above.
-    unsafe { (*boxed).of_image.get() }
-}
-
-/// The Rust value of an object, for as long as the object is alive.
-pub fn unboxed<'a>(value: Raw) -> Option<&'a dyn Any> {
-    // SAFETY: a pointer only if the object is one of ours.
-    let boxed = NonNull::new(unsafe { oribi_mrb_boxed(value) })?.cast::<Boxed>();
-    // SAFETY: dropped only with the object, and never replaced.
-    Some(&*unsafe { boxed.as_ref() }.value)
-}
-
-fn owner(state: *mut State) -> *const Inner {
-    // SAFETY: a plain load; `set_owner` comes before any method and any box.
-    unsafe { oribi_mrb_data(state) }.cast_const().cast()
-}
-
-/// mruby calls a method that is written in Rust; 1 when `*result` is to be raised.
-#[unsafe(no_mangle)]
-extern "C" fn oribi_mruby_call(
-    state: *mut State,
-    method: *const c_void,
-    this: Raw,
-    argc: i64,
-    argv: *const Raw,
-    block: Raw,
-    result: *mut Raw,
-) -> c_int {
-    // SAFETY: what `define` has stored.
-    let method = unsafe { std::mem::transmute::<*const c_void, interp::Method>(method) };
-    let argc = usize::try_from(argc).unwrap_or(0);
-    // SAFETY: a copy that the caller has made and that lives until it returns.
-    let list = if argc == 0 { &[] } else { unsafe { std::slice::from_raw_parts(argv, argc) } };
-    // SAFETY: the owner lives while its interpreter runs; the count stays as it is.
-    let owner = ManuallyDrop::new(unsafe { Rc::from_raw(owner(state)) });
-    let (raised, value) = Interp::of(owner).called(method, this, list, block);
-    // SAFETY: a local of the caller's.
-    unsafe { *result = value };
-    raised.into()
-}
-
-/// mruby frees an object that has a box.
-#[unsafe(no_mangle)]
-extern "C" fn oribi_mruby_drop(state: *mut State, boxed: *mut c_void) {
-    if boxed.is_null() {
-        return;
-    }
-    // SAFETY: as above; the owner is there until its interpreter is closed.
-    unsafe { &*owner(state) }.collected(boxed.cast_const().cast());
-}
-
-/// The collector may run again, because memory is needed; called by the allocator with mruby's own
-/// pointer, which is NULL before there is an interpreter.
-pub fn collect_again(state: *mut c_void) {
-    if !state.is_null() {
-        // SAFETY: the allocator has it from mruby.
-        unsafe { oribi_mrb_collector(state.cast(), 1) }
     }
 }

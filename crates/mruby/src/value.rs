@@ -2,8 +2,9 @@
 
 use crate::class::Class;
 use crate::exception::Exception;
-use crate::interp::{Interp, Kept};
-use crate::sys::{self, Code, Raw};
+use crate::interp::Interp;
+use crate::kept::Kept;
+use crate::sys::{self, Code, Pair, Raw};
 use std::any::Any;
 
 /// A value of mruby's. It is alive until the method written in Rust that has it returns, or the scope
@@ -167,6 +168,13 @@ impl<'i> Value<'i> {
     pub fn set(self, key: Value, value: Value) -> Result<(), Exception> {
         self.must_be(Kind::Hash, "a Hash")?;
         self.done(self.interp.vm().with(Code::Set, self.raw, key.raw, value.raw))
+    }
+
+    /// Sets many values of a Hash to new Strings at once.
+    pub fn set_texts(self, texts: &[(Value, &[u8])]) -> Result<(), Exception> {
+        self.must_be(Kind::Hash, "a Hash")?;
+        let pairs: Vec<Pair> = texts.iter().map(|(key, text)| Pair::new(key.raw, text)).collect();
+        self.done(self.interp.vm().fill(self.raw, &pairs))
     }
 
     /// A Hash's pairs as they are now.

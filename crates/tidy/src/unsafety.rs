@@ -4,9 +4,11 @@ use crate::lexer::{self, Line};
 use crate::{Complaint, File};
 
 /// The files that may hold unsafe code. To add one is a decision, not an oversight.
-const ALLOWED: [&str; 20] = [
+const ALLOWED: [&str; 22] = [
     "crates/mruby/src/region.rs",
     "crates/mruby/src/sys.rs",
+    "crates/mruby/src/sys/back.rs",
+    "crates/mruby/src/sys/read.rs",
     "crates/shim/src/main.rs",
     "crates/wire/src/counters.rs",
     "crates/wire/src/memory.rs",
