@@ -6,6 +6,7 @@ require "socket"
 require "stringio"
 require "oribi/errors"
 require "oribi/hooks"
+require "oribi/metrics"
 require "oribi/place"
 
 # What an app may ask.
@@ -154,9 +155,10 @@ module Oribi
       take_place
       # Kept: what is no longer referred to is closed.
       use_error_log(fds.pop) if @init["error_log"]
-      @segment, @supervisor, @bell, *@fronts = fds
+      @segment, @supervisor, @bell, @counters, *@fronts = fds
       bells, exchanges = @fronts.map(&:fileno).each_slice(@fronts.size / 2).to_a
       Native.watch(@supervisor.fileno)
+      Native.open_counters(@counters.fileno)
       Native.open_segment(@segment.fileno, @bell.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")

@@ -69,6 +69,8 @@ pub struct Setup {
     pub segment: OwnedFd,
     /// The supervisor's pidfd: the front ends when it does.
     pub supervisor: OwnedFd,
+    /// The counters' memfd.
+    pub counters: OwnedFd,
     /// Control socket (SOCK_SEQPACKET) to the supervisor.
     pub control: OwnedFd,
     /// One eventfd for each front thread; as many threads as eventfds.

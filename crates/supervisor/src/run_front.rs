@@ -37,6 +37,7 @@ fn read(setup: &str, assets: Assets) -> io::Result<front::Setup> {
     Ok(front::Setup {
         segment: fd(&setup["segment"])?,
         supervisor: fd(&setup["supervisor"])?,
+        counters: fd(&setup["counters"])?,
         control: fd(&setup["control"])?,
         bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
         listeners,

@@ -40,6 +40,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wear::Watch;
 use wire::Segment;
+use wire::counters::Counters;
 
 /// How often a dead worker's traces in the queue are looked after while there are any.
 const PRUNE_EVERY: Duration = Duration::from_millis(100);
@@ -64,6 +65,8 @@ struct Supervisor {
     segment: Segment,
     bells: Vec<OwnedFd>,
     exchanges: Exchanges,
+    /// What apps and front count, for the server's life.
+    counters: Counters,
     /// Workers ring it when their seats are to be looked at.
     bell: OwnedFd,
     /// When to look for requests that run too long.
@@ -166,6 +169,7 @@ impl Supervisor {
             addresses: listeners.iter().map(|one| one.address.clone()).collect(),
             listeners,
             segment: Segment::create()?,
+            counters: Counters::create()?,
             bells,
             bell: bell()?,
             clocks: Clocks::new(&[mount.worker.request_timeout, mount.worker.request_timeout_soft]),

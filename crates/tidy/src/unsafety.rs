@@ -4,7 +4,7 @@ use crate::lexer::{self, Line};
 use crate::{Complaint, File};
 
 /// The files that may hold unsafe code. To add one is a decision, not an oversight.
-const ALLOWED: [&str; 22] = [
+const ALLOWED: &[&str] = &[
     "crates/mruby/src/region.rs",
     "crates/mruby/src/sys.rs",
     "crates/mruby/src/sys/back.rs",
@@ -17,6 +17,7 @@ const ALLOWED: [&str; 22] = [
     "crates/wire/src/unsent.rs",
     "crates/supervisor/src/inherit.rs",
     "crates/supervisor/src/listen/defer.rs",
+    "ext/oribi/src/counters.rs",
     "ext/oribi/src/env.rs",
     "ext/oribi/src/errors.rs",
     "ext/oribi/src/gvl.rs",
@@ -31,7 +32,7 @@ const ALLOWED: [&str; 22] = [
 
 /// Crate roots that must refuse unsafe code themselves, and the attribute that does it: `deny`
 /// where one of the files above belongs to the crate, else `forbid`.
-const ROOTS: [(&str, &str); 8] = [
+const ROOTS: &[(&str, &str)] = &[
     ("crates/mruby/src/lib.rs", "#![deny(unsafe_code)]"),
     ("crates/door/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/front/src/lib.rs", "#![forbid(unsafe_code)]"),

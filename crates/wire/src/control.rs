@@ -65,9 +65,8 @@ pub enum FromMold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToMold {
     /// All a mold needs to know, as JSON. Fds: segment, supervisor's pidfd, the eventfd that workers
-    /// ring the supervisor with, one eventfd for each
-    /// front thread, then one exchange socket for each, then the error log, if `error_log` says
-    /// that there is one.
+    /// ring the supervisor with, the counters, one eventfd for each front thread, then one exchange
+    /// socket for each, then the error log, if `error_log` says that there is one.
     Init(String),
     /// Fork worker `nr` on the seats that begin at `seat`.
     Fork {

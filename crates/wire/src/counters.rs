@@ -267,6 +267,13 @@ impl Histogram {
         }
     }
 
+    /// Adds all that another one has, as far as its buckets are the same.
+    pub fn merge(self, other: Histogram) {
+        if let (Some(cell), Some(other)) = (self.0, other.0) {
+            cell.merge(other);
+        }
+    }
+
     /// How many there were, and their sum.
     pub fn get(self) -> (u64, f64) {
         let (_, buckets, sum) = self.0.map_or_else(Default::default, Cell::buckets);

@@ -6,6 +6,7 @@
 //! Ruby's exceptions leave by longjmp, which skips destructors: no Rust frame that a Ruby call can
 //! unwind through owns anything.
 
+mod counters;
 mod env;
 mod errors;
 mod gvl;
@@ -22,6 +23,7 @@ pub extern "C" fn Init_native() {
     let oribi = ruby::define_module(None, c"Oribi");
     let native = ruby::define_module(Some(oribi), c"Native");
     process::define(native);
+    counters::define(oribi, native);
     head::define(oribi, native);
     env::remember_keys();
     let seat = seat::define(native);

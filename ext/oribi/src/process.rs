@@ -53,7 +53,7 @@ unsafe extern "C" fn subreaper(_: VALUE) -> VALUE {
 }
 
 /// An fd number from Ruby, taken over by a duplicate, so that Ruby may close or keep its own.
-fn duplicate(number: VALUE) -> std::io::Result<OwnedFd> {
+pub fn duplicate(number: VALUE) -> std::io::Result<OwnedFd> {
     let number = ruby::integer(number) as i32;
     // SAFETY: borrowed only for the duplication; a number that is no fd gives EBADF.
     let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };

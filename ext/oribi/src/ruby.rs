@@ -8,6 +8,8 @@ use std::mem::transmute;
 
 /// A Ruby method in Rust with the arguments behind `self` given by the array's length.
 pub enum Method {
+    /// Any number of arguments: how many, where, and `self`.
+    Any(unsafe extern "C" fn(c_int, *const VALUE, VALUE) -> VALUE),
     /// No argument.
     M0(unsafe extern "C" fn(VALUE) -> VALUE),
     /// One argument.
@@ -28,6 +30,7 @@ impl Method {
         // which is how it was declared.
         unsafe {
             match self {
+                Method::Any(f) => (transmute::<unsafe extern "C" fn(_, _, _) -> _, AnyFn>(f), -1),
                 Method::M0(f) => (transmute::<unsafe extern "C" fn(VALUE) -> VALUE, AnyFn>(f), 0),
                 Method::M1(f) => {
                     (transmute::<unsafe extern "C" fn(VALUE, VALUE) -> VALUE, AnyFn>(f), 1)

@@ -61,6 +61,7 @@ impl Supervisor {
         let setup = json!({
             "segment": self.segment.as_fd().as_raw_fd(),
             "supervisor": self.pidfd.as_raw_fd(),
+            "counters": self.counters.as_fd().as_raw_fd(),
             "bells": numbers(&self.bells),
             "exchanges": numbers(&self.exchanges.fronts),
             "listeners": listeners,
@@ -68,7 +69,8 @@ impl Supervisor {
             "mount": self.settings.mounts[0].front,
             "identity": self.identity.as_ref().map(Identity::to_json),
         });
-        let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd(), self.pidfd.as_fd()];
+        let mut fds: Vec<BorrowedFd> =
+            vec![self.segment.as_fd(), self.pidfd.as_fd(), self.counters.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
         fds.extend(self.exchanges.fronts.iter().map(AsFd::as_fd));
         fds.extend(self.listeners.iter().map(AsFd::as_fd));
@@ -152,8 +154,12 @@ impl Supervisor {
         }
         let Some(mold) = self.children.molds.get(&generation) else { return };
         let Some(channel) = &mold.channel else { return };
-        let mut fds: Vec<BorrowedFd> =
-            vec![self.segment.as_fd(), self.pidfd.as_fd(), self.bell.as_fd()];
+        let mut fds: Vec<BorrowedFd> = vec![
+            self.segment.as_fd(),
+            self.pidfd.as_fd(),
+            self.bell.as_fd(),
+            self.counters.as_fd(),
+        ];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
         fds.extend(self.exchanges.workers.iter().map(AsFd::as_fd));
         fds.extend(self.error_log.iter().map(ErrorLog::fd));

@@ -214,6 +214,21 @@ impl Cell {
         }
         let bucket = self.bounds().take_while(|bound| value > *bound).count();
         self.values[bucket].fetch_add(1, Relaxed);
+        self.add_to_sum(value);
+    }
+
+    /// Adds what another histogram was told, as far as its bounds are the same.
+    pub fn merge(&self, other: &Cell) {
+        let (bounds, buckets, sum) = other.buckets();
+        if self.bounds().eq(bounds) {
+            for (bucket, more) in self.values.iter().zip(buckets) {
+                bucket.fetch_add(more, Relaxed);
+            }
+            self.add_to_sum(sum);
+        }
+    }
+
+    fn add_to_sum(&self, value: f64) {
         let sum = &self.values[SUM];
         let mut seen = sum.load(Relaxed);
         loop {
