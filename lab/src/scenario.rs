@@ -270,6 +270,9 @@ pub struct Target {
     /// Another metric of the divisor.
     #[serde(default)]
     pub over_metric: Option<String>,
+    /// Take the sum away instead of dividing by it.
+    #[serde(default)]
+    pub difference: bool,
     /// The bound, one of the two.
     #[serde(default)]
     pub at_least: Option<f64>,

@@ -155,7 +155,8 @@ impl Bench<'_> {
                 continue;
             }
             let below = target.over.iter().map(|over| self.value(round, over, over_metric));
-            match below.sum::<Option<f64>>().filter(|below| *below != 0.0) {
+            match below.sum::<Option<f64>>().filter(|below| target.difference || *below != 0.0) {
+                Some(below) if target.difference => found.push(above - below),
                 Some(below) => found.push(above / below),
                 None if target.take == Take::Worst => return None,
                 None => {}

@@ -83,6 +83,8 @@ fn bounds_and_goals() {
     assert_eq!(most.target, "at most 19.5");
     let ratio = verdict("over = [\"b\"]\nat_least = 3", three());
     assert_eq!((ratio.measured, ratio.ok), (Some(3.0), true));
+    let apart = verdict("over = [\"b\"]\ndifference = true\nat_least = 15", three());
+    assert_eq!((apart.measured, apart.ok), (Some(15.0), true));
     let worst = verdict("over = [\"b\"]\nat_least = 3\ntake = \"worst\"", three());
     assert_eq!((worst.measured, worst.ok), (Some(2.0), false));
     let slowest = verdict("over = [\"b\"]\nat_most = 3.5\ntake = \"worst\"", three());

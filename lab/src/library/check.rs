@@ -97,6 +97,9 @@ fn outcomes(case: &Case) -> Wrong {
         if let Some(name) = &target.over_metric {
             metric(case, &format!("{place}: over_metric"), name)?;
         }
+        fail_if(target.difference && target.over.is_empty(), || {
+            format!("{place}: a difference needs over")
+        })?;
         fail_if(target.at_least.is_some() == target.at_most.is_some(), || {
             format!("{place}: must have one of at_least and at_most")
         })?;

@@ -200,6 +200,7 @@ const SLIPS: &[(&str, &str, &str)] = &[
         "baseline: no contender is called `unicorn`",
     ),
     ("at_least = 1", "at_least = 1\nat_most = 2", "must have one of at_least and at_most"),
+    ("over = [\"thin\"]", "difference = true", "a difference needs over"),
     ("at_least = 1", "at_leats = 1", "at_leats"),
     ("name = \"good\"", "name = \"bad\"", "name: must be the file's, \"good\""),
     ("title = \"Good\"", "title = Good", "scenarios/good.toml:3: "),
