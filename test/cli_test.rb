@@ -50,7 +50,7 @@ class CliTest < Minitest::Test
     assert_equal ["oribi #{Oribi::VERSION}\n", "", 0], oribi("--version")
     out, err, code = oribi("--help")
     assert_equal ["", 0], [err, code]
-    JSON.parse(oribi("options").first).each do |option|
+    JSON.parse(oribi("options").first)["options"].each do |option|
       assert_includes out, "--#{option['flag']}"
       assert_includes out, option["doc"]
     end

@@ -197,7 +197,7 @@ module Oribi
       return {} unless @init["config"]
 
       require "oribi/config"
-      Config.hooks(@init["config"])
+      Config.hooks(@init["config"], @init["mount"])
     end
 
     def give_up(reason)

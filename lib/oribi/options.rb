@@ -9,8 +9,13 @@ module Oribi
     module_function
 
     # The table: one Hash for each option.
-    def table
-      @table ||= JSON.parse(ENV["ORIBI_OPTIONS"] || IO.popen([Binary.path, "options"], &:read))
+    def table = all.fetch("options")
+
+    # What is said of a mount and of nothing else, in the same form.
+    def mount_words = all.fetch("mount")
+
+    def all
+      @all ||= JSON.parse(ENV["ORIBI_OPTIONS"] || IO.popen([Binary.path, "options"], &:read))
     end
 
     # A name without what people spell differently: `OobGC`, `oob_gc`, `oob-gc`.

@@ -4,7 +4,6 @@ mod mount;
 
 use crate::layers::{Layer, Origin, given, merge};
 use crate::options::{self, Settings};
-use crate::ruby::Ruby;
 use crate::spawn::Join;
 use crate::start::{self, Start};
 use crate::{listen, supervise};
@@ -155,7 +154,7 @@ impl Builder {
 fn read(said: &[(String, Vec<String>)], mounts: Vec<Mount>) -> Result<Settings, Error> {
     let layer = read_layer(said).map_err(Error::Setting)?;
     let mounts = mount::read(mounts, &layer)?;
-    let settings = options::resolve(&[layer]).map_err(Error::Setting)?;
+    let settings = options::resolve(&[layer], &[]).map_err(Error::Setting)?;
     Ok(Settings { mounts, ..settings })
 }
 
@@ -173,12 +172,15 @@ fn read_layer(said: &[(String, Vec<String>)]) -> Result<Layer, String> {
 
 fn serve(mut settings: Settings) -> Result<ExitCode, String> {
     let inherited = listen::take()?;
-    let ruby = Ruby::find()?;
     let place = start::place(None, &settings)?;
     for mount in &mut settings.mounts {
         mount::find_rackup(mount, &place)?;
     }
-    supervise::run(Start::new(settings, place, &ruby, inherited, None::<Join>)?)
+    settings.make_absolute(&place);
+    // What this program says of it does not change while it runs.
+    let held = settings.clone();
+    let reread = Box::new(move || Ok(held.clone()));
+    supervise::run(Start::new(settings, place, reread, inherited, None::<Join>)?)
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ mod run;
 
 use crate::answer::print;
 use crate::layers::{Layer, Origin, Said, given};
-use crate::options::{self, Serves, Settings};
+use crate::options::Settings;
+use crate::place::Place;
 use crate::remote;
 use crate::ruby::Ruby;
-use crate::sources::Sources;
+use crate::sources::{Line, Sources};
 use crate::start::{self, Renewal, Start};
 use crate::supervise;
 use clap::{Arg, ArgMatches, Command};
@@ -105,21 +106,14 @@ fn serve(directory: &Path) -> Result<ExitCode, String> {
     let run = RunDirectory::prepare(directory)?;
     // Held until this process has ended, by nobody else.
     let _lock = run.become_server()?;
-    let mut settings = settings(directory, &program, &run.socket(), &ruby)?;
-    let renewal = renewal(directory, &program, &run.socket(), &ruby);
-    let rackup = if program.ends_with(SCRIPT) { ruby.lib().join(CLASSIC) } else { program };
-    settings.mounts[0].serves = Serves::App { rackup: Some(rackup) };
-    let place = start::place(None, &settings)?;
-    let start = Start::new(settings, place, &ruby, Vec::new(), None)?;
+    let served = Served { directory: directory.into(), program, socket: run.socket(), ruby };
+    let place = start::place(None, &served.sources()?.settings()?)?;
+    let settings = served.settings(&place)?;
+    let renewal = served.renewal(&place);
+    let server = place.clone();
+    let reread = Box::new(move || served.settings(&server));
+    let start = Start::new(settings, place, reread, Vec::new(), None)?;
     supervise::run(Start { renewal: Some(renewal), ..start })
-}
-
-fn renewal(directory: &Path, program: &Path, socket: &Path, ruby: &Ruby) -> Renewal {
-    let [directory, program, socket] = [directory, program, socket].map(Path::to_path_buf);
-    let ruby = ruby.clone();
-    let file = directory.join(CONFIG);
-    let check = move || settings(&directory, &program, &socket, &ruby).map(drop);
-    Renewal { file, check: Box::new(check) }
 }
 
 fn program(directory: &Path) -> Result<PathBuf, String> {
@@ -128,43 +122,65 @@ fn program(directory: &Path) -> Result<PathBuf, String> {
     found.ok_or(format!("{shown} has neither {SCRIPT} nor {RACKUP}: put the app there"))
 }
 
-/// What `oribi.rb` says; where clients come in and what is watched is not for it to say alone.
-fn settings(
-    directory: &Path,
-    program: &Path,
-    socket: &Path,
-    ruby: &Ruby,
-) -> Result<Settings, String> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let say = |text: String| given([text], &Origin::CommandLine);
-    let config = directory.join(CONFIG);
-    let mut line = Layer::from([
-        ("bind", say(format!("fastcgi+unix://{}", text(socket)))),
-        ("socket_mode", say("0600".into())),
-        ("chdir", say(text(directory))),
-    ]);
-    if config.is_file() {
-        line.insert("config", say(text(&config)));
+/// What a directory's server is for.
+#[derive(Clone)]
+struct Served {
+    directory: PathBuf,
+    program: PathBuf,
+    socket: PathBuf,
+    ruby: Ruby,
+}
+
+impl Served {
+    /// What `oribi.rb` says; where clients come in and what is watched is not for it to say alone.
+    fn sources(&self) -> Result<Sources, String> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let say = |text: String| given([text], &Origin::CommandLine);
+        let config = self.directory.join(CONFIG);
+        let mut said = Layer::from([
+            ("bind", say(format!("fastcgi+unix://{}", text(&self.socket)))),
+            ("socket_mode", say("0600".into())),
+            ("chdir", say(text(&self.directory))),
+        ]);
+        if config.is_file() {
+            said.insert("config", say(text(&config)));
+        }
+        let is_script = self.program.ends_with(SCRIPT);
+        let rackup = if is_script { self.ruby.lib().join(CLASSIC) } else { self.program.clone() };
+        let mut sources = Sources::read(Line { said, rackup: None, mounts: Vec::new() })?;
+        if let Some(mount) = sources.mounts.first() {
+            return Err(mount.blame("an index.cgi serves one app: leave mounts out"));
+        }
+        sources.rackup = Some(rackup);
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut watch = vec![name(&self.program), CONFIG.into()];
+        if let Some(setting) = settings::find("watch") {
+            watch.extend(Said(&sources.layers).all(setting).into_iter().map(|given| given.text));
+        }
+        sources.layers[0].insert("watch", given(watch, &Origin::CommandLine));
+        sources.layers.push(defaults());
+        Ok(sources)
     }
-    let mut sources = Sources::read(line, ruby)?;
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut watch = vec![name(program), CONFIG.into()];
-    if let Some(setting) = settings::find("watch") {
-        watch.extend(Said(&sources.layers).all(setting).into_iter().map(|given| given.text));
+
+    fn settings(&self, place: &Place) -> Result<Settings, String> {
+        let settings = self.sources()?.settings_at(place)?;
+        let threads = settings.mounts[0].threads;
+        if self.program.ends_with(SCRIPT) && threads > 1 {
+            return Err(format!(
+                "{}: threads is {threads}, but ENV and the streams that a CGI script uses are one \
+                 for the whole process: take more workers instead",
+                self.directory.join(CONFIG).display()
+            ));
+        }
+        Ok(settings)
     }
-    sources.layers[0].insert("watch", given(watch, &Origin::CommandLine));
-    sources.layers.push(defaults());
-    let mut settings = options::resolve(&sources.layers)?;
-    if program.ends_with(SCRIPT) && settings.mounts[0].threads > 1 {
-        return Err(format!(
-            "{}: threads is {}, but ENV and the streams that a CGI script uses are one for the \
-             whole process: take more workers instead",
-            config.display(),
-            settings.mounts[0].threads
-        ));
+
+    fn renewal(&self, place: &Place) -> Renewal {
+        let (served, place) = (self.clone(), place.clone());
+        let file = self.directory.join(CONFIG);
+        Renewal { file, check: Box::new(move || served.settings(&place).map(drop)) }
     }
-    settings.mounts[0].worker.config = sources.config.map(|file| text(&file));
-    Ok(settings)
 }
 
 fn defaults() -> Layer {

@@ -6,11 +6,10 @@ use crate::config_for;
 use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
-use crate::options::{self, Serves, Settings};
-use crate::place::Place;
+use crate::options::{Engine, Mount, Serves};
 use crate::remote;
 use crate::ruby::{self, Ruby};
-use crate::sources::Sources;
+use crate::sources::{Line, Sources};
 use crate::spawn::Join;
 use crate::start::{self, Start};
 use crate::{listen, supervise};
@@ -19,13 +18,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use wire::settings::{self, Fallback, GROUPS, Kind, Setting};
 
+/// The arguments that are no options of the table.
+const RACKUP: &str = "rackup";
+const MOUNT: &str = "mount";
+
 const EXAMPLES: &str = "\
 Examples:
   oribi                                      serve ./config.ru on http://127.0.0.1:9292
   oribi -p 3000 -w 4 -t 2                    four workers of two threads, port 3000
   oribi -b unix:///run/app.sock app.ru       behind another server
   oribi -b 'tcp://[::]:80' -e production     all interfaces, IPv4 and IPv6
-  oribi -C config/oribi.rb                   settings from a Ruby file
+  oribi --mount /a=one.ru --mount /b=two.ru  two apps, each under its path
+  oribi --mount shop.example/=shop.ru app.ru one app for a host, another for all others
+  oribi -C config/oribi.rb                   settings and mounts from a Ruby file
+  oribi -C oribi.toml                        the same without Ruby
   oribi -d --pid-file oribi.pid              in the background, once it serves
   oribi config --explain                     every setting, its value and where it comes from
   oribi config nginx                         a configuration for a web server in front; see --help
@@ -87,14 +93,20 @@ fn command() -> Command {
 }
 
 fn arguments() -> impl Iterator<Item = Arg> {
-    let rackup = Arg::new("rackup")
+    let rackup = Arg::new(RACKUP)
         .value_name("config.ru")
-        .help("The rackup file [default: ./config.ru]")
+        .help("The rackup file [default: ./config.ru]; beside mounts it is /")
         .value_parser(clap::value_parser!(PathBuf));
+    let mount = Arg::new(MOUNT)
+        .long(MOUNT)
+        .value_name("[HOST]/PATH=FILE")
+        .action(ArgAction::Append)
+        .help("Serve this rackup file under this path, of this host if one is named; may be given several times")
+        .help_heading(GROUPS[0].heading);
     let groups = GROUPS.iter().flat_map(|group| {
         group.settings.iter().map(|setting| argument(setting).help_heading(group.heading))
     });
-    groups.chain([rackup])
+    groups.chain([mount, rackup])
 }
 
 fn switch(name: &'static str) -> Arg {
@@ -127,35 +139,21 @@ fn layer(matches: &ArgMatches) -> Layer {
     said.collect()
 }
 
-fn settings(line: Layer, ruby: &Ruby) -> Result<Settings, String> {
-    let sources = Sources::read(line, ruby)?;
-    let mut settings = options::resolve(&sources.layers)?;
-    settings.mounts[0].worker.config =
-        sources.config.map(|file| file.to_string_lossy().into_owned());
-    Ok(settings)
-}
-
-/// By its name, which may lead elsewhere when the next mold loads it.
-fn rackup(matches: &ArgMatches, place: &Place) -> Result<PathBuf, String> {
-    let default = PathBuf::from("config.ru");
-    let named = matches.get_one::<PathBuf>("rackup");
-    let file = place.file(named.unwrap_or(&default));
-    match (file.is_file(), named) {
-        (true, _) => Ok(file),
-        (false, Some(file)) => {
-            Err(format!("{} is not there: name your app's rackup file", file.display()))
-        }
-        (false, None) => Err("config.ru is not here: run oribi in your app's directory, or name \
-                              the file: oribi path/to/config.ru"
-            .into()),
+fn line(matches: &ArgMatches) -> Line {
+    Line {
+        said: layer(matches),
+        mounts: matches.get_many::<String>(MOUNT).into_iter().flatten().cloned().collect(),
+        rackup: matches.get_one::<PathBuf>(RACKUP).cloned(),
     }
 }
 
 /// Options may stand before a word such as `check` and after it.
-fn both(before: &ArgMatches, after: &ArgMatches) -> Layer {
-    let mut line = layer(before);
-    line.extend(layer(after));
-    line
+fn both(before: &ArgMatches, after: &ArgMatches) -> Line {
+    let (mut all, after) = (line(before), line(after));
+    all.said.extend(after.said);
+    all.mounts.extend(after.mounts);
+    all.rackup = after.rackup.or(all.rackup);
+    all
 }
 
 fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
@@ -164,26 +162,39 @@ fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
         (false, true) => Form::Table,
         (false, false) => Form::File,
     };
+    let mut said = both(before, after);
     if let Some((name, matches)) = after.subcommand() {
-        let mut line = both(before, after);
-        line.extend(layer(matches));
-        let sources = Sources::read(line, &Ruby::find()?)?;
-        let named = |matches: &ArgMatches| matches.get_one::<PathBuf>("rackup").cloned();
-        let rackup = named(matches).or_else(|| named(before));
-        return config_for::run(name, matches, &sources, rackup.as_deref());
+        let more = line(matches);
+        said.said.extend(more.said);
+        said.mounts.extend(more.mounts);
+        said.rackup = more.rackup.or(said.rackup);
+        return config_for::run(name, matches, &Sources::read(said)?);
     }
-    let sources = Sources::read(both(before, after), &Ruby::find()?)?;
-    explain::explain(&sources, form).map(|()| ExitCode::SUCCESS)
+    explain::explain(&Sources::read(said)?, form).map(|()| ExitCode::SUCCESS)
 }
 
 fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
-    let ruby = Ruby::find()?;
-    let named = |matches: &ArgMatches| matches.contains_id("rackup");
-    let settings = settings(both(before, after), &ruby)?;
-    let place = start::place(None, &settings)?;
-    let rackup = rackup(if named(after) { after } else { before }, &place)?;
-    let loads = ruby.check(&rackup, &settings.mounts[0].environment)?;
-    Ok(if loads { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let sources = Sources::read(both(before, after))?;
+    let place = start::place(None, &sources.settings()?)?;
+    let settings = sources.settings_at(&place)?;
+    let mut all_load = true;
+    for mount in &settings.mounts {
+        all_load &= loads(mount)?;
+    }
+    Ok(if all_load { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says whether what a mount serves could be served.
+fn loads(mount: &Mount) -> Result<bool, String> {
+    match (&mount.serves, mount.engine) {
+        (Serves::App { rackup: Some(rackup) }, Engine::Cruby) => Ruby::find()?.check(rackup, mount),
+        (Serves::App { .. }, _) => Ok(true),
+        (Serves::Proxy { to, .. }, _) => {
+            let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+            print(&format!("ok {}: a proxy to {}", mount.name, to.join(", ")));
+            Ok(true)
+        }
+    }
 }
 
 fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
@@ -191,17 +202,17 @@ fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
     let inherited = listen::take()?;
     let daemon = Daemon::from_environment().map_err(|error| format!("daemonize: {error}"))?;
     let join = Join::from_environment()?;
-    let ruby = Ruby::find()?;
-    let mut settings = settings(layer(matches), &ruby)?;
+    let sources = Sources::read(line(matches))?;
+    let settings = sources.settings()?;
     // A calling process has done it itself: `rackup -D`.
     if settings.process.daemonize && daemon.is_none() && join.is_none() {
         return if inherited.is_empty() { daemon::start() } else { Err(start::KEPT.into()) };
     }
     let place = start::place(join.as_ref(), &settings)?;
-    if join.is_none() {
-        settings.mounts[0].serves = Serves::App { rackup: Some(rackup(matches, &place)?) };
-    }
-    let start = Start::new(settings, place, &ruby, inherited, join)?;
+    let settings = sources.settings_at(&place)?;
+    let server = place.clone();
+    let reread = Box::new(move || sources.reread(&server));
+    let start = Start::new(settings, place, reread, inherited, join)?;
     supervise::run(Start { daemon, ..start })
 }
 

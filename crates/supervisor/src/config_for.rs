@@ -6,7 +6,6 @@ mod unit;
 mod web;
 
 use crate::answer::print;
-use crate::options;
 use crate::place::Place;
 use crate::sources::Sources;
 use clap::{Arg, ArgMatches, Command};
@@ -43,21 +42,16 @@ pub fn subcommands(options: impl Fn() -> Vec<Arg>) -> Vec<Command> {
     ]
 }
 
-/// Prints what the command of this name is for. `rackup` is the file that was named, if one was.
-pub fn run(
-    name: &str,
-    matches: &ArgMatches,
-    sources: &Sources,
-    rackup: Option<&Path>,
-) -> Result<ExitCode, String> {
-    let settings = options::resolve(&sources.layers)?;
+/// Prints what the command of this name is for.
+pub fn run(name: &str, matches: &ArgMatches, sources: &Sources) -> Result<ExitCode, String> {
+    let settings = sources.settings()?;
     let here = Place::here().map_err(|error| format!("the present directory: {error}"))?;
     let directory = match &settings.process.chdir {
         Some(named) => here.file(named),
         None => here.directory,
     };
     let text = match name {
-        "systemd" => unit::print(&settings, sources, &directory, rackup)?,
+        "systemd" => unit::print(&settings, sources, &directory)?,
         _ => {
             let listen = matches.get_one::<String>(LISTEN).map_or("", String::as_str);
             web::print(name, &settings, &directory, listen)?

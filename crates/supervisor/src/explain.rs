@@ -2,7 +2,6 @@
 
 use crate::answer::print;
 use crate::layers::{Given, Origin, Said};
-use crate::options;
 use crate::sources::Sources;
 use serde_json::json;
 use wire::settings::{Fallback, GROUPS, Group, Setting, Value};
@@ -44,7 +43,7 @@ impl Row {
 
 /// Prints what holds; says what is wrong with it instead.
 pub fn explain(sources: &Sources, form: Form) -> Result<(), String> {
-    options::resolve(&sources.layers)?;
+    sources.settings()?;
     let rows = rows(&Said(&sources.layers))?;
     print(&match form {
         Form::File => file(&rows),

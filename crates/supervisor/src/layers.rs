@@ -78,6 +78,7 @@ pub fn merge(strong: Layer, weak: Layer) -> Layer {
 }
 
 /// What the layers say, option by option; where they say nothing, its fallback.
+#[derive(Clone, Copy)]
 pub struct Said<'a>(pub &'a [Layer]);
 
 impl Said<'_> {
@@ -104,6 +105,11 @@ impl Said<'_> {
             Some(given) => given.check(setting),
             None => setting.check(""),
         }
+    }
+
+    /// What somebody has said last.
+    pub fn given(&self, name: &str) -> Option<&Given> {
+        self.said(name).and_then(|values| values.last())
     }
 
     /// True: somebody has said something.
@@ -254,9 +260,14 @@ fn fallback(setting: &Setting) -> Option<Given> {
 pub fn check(layers: &[Layer]) -> Result<(), String> {
     for (name, values) in layers.iter().flatten() {
         let setting = settings::find(name).ok_or_else(|| format!("no option {name}"))?;
-        values.iter().try_for_each(|given| given.check(setting).map(|_| ()))?;
+        values.iter().try_for_each(|given| check_one(setting, given))?;
     }
     Ok(())
+}
+
+/// Whether a value is one that its option may have.
+pub fn check_one(setting: &Setting, given: &Given) -> Result<(), String> {
+    given.check(setting).map(|_| ())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod command;
 mod config_for;
 mod control;
 mod daemon;
+mod declared;
 mod error_log;
 mod explain;
 mod inherit;
@@ -33,6 +34,7 @@ mod sources;
 mod spawn;
 mod start;
 mod supervise;
+mod toml_file;
 
 use builder::Embedded;
 use std::process::ExitCode;

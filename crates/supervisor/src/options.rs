@@ -1,15 +1,20 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
 mod mount;
+mod mounts;
+mod place;
 
+use crate::declared::Declared;
 use crate::layers::{self, Layer, Said};
-use std::path::PathBuf;
+use crate::place::Place;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::settings::Address;
 
 #[cfg(test)]
 pub use mount::Isolation;
-pub use mount::{Mount, Recycling, Serves, name_of};
+pub use mount::{Engine, Mount, Recycling, Serves};
+pub use place::name_of;
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,8 +73,8 @@ pub struct Process {
     pub idle_timeout: Duration,
 }
 
-/// Resolves layers, the first of which wins.
-pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
+/// Resolves layers, the first of which wins, and the mounts that are declared beside them.
+pub fn resolve(layers: &[Layer], declared: &[Declared]) -> Result<Settings, String> {
     layers::check(layers)?;
     let said = Said(layers);
     Ok(Settings {
@@ -82,8 +87,28 @@ pub fn resolve(layers: &[Layer]) -> Result<Settings, String> {
         error_log_format: said.text("error_log_format")?,
         front: front_options(&said)?,
         shutdown_timeout: said.seconds("shutdown_timeout")?,
-        mounts: vec![Mount::implied(&said)?],
+        mounts: mounts::all(layers, declared)?,
     })
+}
+
+impl Settings {
+    /// Files that are opened again later, or by others, are those that their names lead to then.
+    pub fn make_absolute(&mut self, place: &Place) {
+        let is_stream = |path: &Path| ["stdout", "stderr"].map(Path::new).contains(&path);
+        let absolute = |path: &mut PathBuf| {
+            if !is_stream(path) {
+                *path = place.file(path);
+            }
+        };
+        absolute(&mut self.error_log);
+        absolute(&mut self.front.spool_dir);
+        self.front.access_log.iter_mut().for_each(absolute);
+        self.process.pid_file.iter_mut().for_each(absolute);
+        self.process.control.iter_mut().for_each(absolute);
+        if self.process.chdir.is_some() {
+            self.process.chdir = Some(place.directory.clone());
+        }
+    }
 }
 
 fn listening(said: &Said) -> Result<Listening, String> {
@@ -150,7 +175,7 @@ mod tests {
     fn the_first_layer_wins() {
         let line = layer(&[("workers", &["3"])]);
         let file = layer(&[("workers", &["5"]), ("threads", &["2"])]);
-        let settings = resolve(&[line, file]).unwrap();
+        let settings = resolve(&[line, file], &[]).unwrap();
         let mount = &settings.mounts[0];
         assert_eq!((mount.workers, mount.threads), (3, 2));
         assert_eq!(settings.binds, [Address::http(Socket::Tcp("127.0.0.1".into(), 9292))]);
@@ -160,7 +185,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_paths() {
-        let of = |text| resolve(&[layer(&[("prefix", &[text])])]).map(|all| all.front.prefix);
+        let of = |text| resolve(&[layer(&[("prefix", &[text])])], &[]).map(|all| all.front.prefix);
         assert_eq!(of("/app/"), Ok("/app".into()));
         assert_eq!(of("/"), Ok("/".into()));
         for wrong in ["app", "/a b", "/a?b", "//a", "/%41"] {
@@ -171,7 +196,7 @@ mod tests {
     #[test]
     fn a_single_worker_is_one_with_one_thread() {
         let said = [("workers", &["4"][..]), ("threads", &["2"]), ("affinity", &["single"])];
-        let settings = resolve(&[layer(&said)]).unwrap();
+        let settings = resolve(&[layer(&said)], &[]).unwrap();
         let mount = &settings.mounts[0];
         assert_eq!((mount.workers, mount.threads), (1, 1));
     }
@@ -180,7 +205,7 @@ mod tests {
     fn a_port_on_the_command_line_replaces_all_addresses_of_the_file() {
         let line = layer(&[("port", &["3000"])]);
         let file = layer(&[("bind", &["unix:///run/a.sock", "tcp://0.0.0.0:80"])]);
-        let binds = resolve(&[line, file]).unwrap().binds;
+        let binds = resolve(&[line, file], &[]).unwrap().binds;
         assert_eq!(binds, [Address::http(Socket::Tcp("127.0.0.1".into(), 3000))]);
     }
 
@@ -189,7 +214,7 @@ mod tests {
         let gc = |most: Option<&str>| {
             let mut layer = layer(&[("oob_gc", &["yes"])]);
             layer.extend(most.map(|n| ("max_gc_per_request", given([n.into()], &Origin::Default))));
-            let worker = resolve(&[layer]).unwrap().mounts.remove(0).worker;
+            let worker = resolve(&[layer], &[]).unwrap().mounts.remove(0).worker;
             (worker.oob_gc, worker.max_gc_per_request)
         };
         assert_eq!([gc(None), gc(Some("5")), gc(Some("0"))], [(true, 0), (true, 5), (false, 0)]);
@@ -197,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |layer: Layer| resolve(&[layer]).unwrap_err();
+        let error = |layer: Layer| resolve(&[layer], &[]).unwrap_err();
         assert!(error(layer(&[("workers", &["none"])])).starts_with("workers: \"none\""));
         assert_eq!(
             error(layer(&[("queue_timeout", &["soon"])])),

@@ -1,13 +1,17 @@
 //! Which Ruby runs the molds, where our Ruby files are, and the two things a short-lived Ruby is
 //! asked.
 
+use crate::declared::{Content, Declared};
 use crate::layers::{Given, Layer, Origin};
+use crate::options::Mount;
+use crate::place::Place;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wire::settings::{self, Fallback, GROUPS, Kind, Place, Scope};
+use wire::settings::{self, Fallback, GROUPS, Kind, MOUNT_WORDS, Scope, Setting};
 
 /// Which Ruby `exe/oribi` was run with.
 pub const RUBY: &str = "ORIBI_RUBY";
@@ -61,8 +65,8 @@ impl Ruby {
         command
     }
 
-    /// Evaluates a configuration file. What is wrong with it Ruby has said already.
-    pub fn configuration(&self, file: &Path) -> Result<Layer, String> {
+    /// Evaluates a configuration file. What it prints goes to standard error.
+    pub fn configuration(&self, file: &Path) -> Result<Content, String> {
         let shown = file.display();
         let mut command = self.command("oribi/config", "Oribi::Config.dump(ARGV.fetch(0))");
         let output = command
@@ -70,25 +74,33 @@ impl Ruby {
             .stderr(Stdio::inherit())
             .output()
             .map_err(|error| self.not_runnable(&error))?;
-        if !output.status.success() {
-            return Err(format!("{shown} was not accepted"));
+        // What ends Ruby itself it has said.
+        let said: Said = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("{shown} was not accepted"))?;
+        if let Some(why) = said.error {
+            return Err(why);
         }
-        let said: BTreeMap<String, Vec<(String, String)>> = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("{shown}: its values could not be read: {error}"))?;
-        let layer = said.into_iter().map(|(name, values)| {
-            let setting =
-                settings::find(&name).ok_or_else(|| format!("{shown}: no option {name}"))?;
-            let values = values.into_iter();
-            let given = values.map(|(text, place)| Given { text, origin: Origin::Line(place) });
-            Ok((setting.name, given.collect()))
+        let mounts = said.mounts.into_iter().map(|mount| {
+            Ok(Declared {
+                origin: Origin::Line(mount.place),
+                said: layer(&shown, mount.values, settings::find_in_mount)?,
+                hooks: mount.hooks,
+            })
         });
-        layer.collect()
+        Ok(Content {
+            mounts: mounts.collect::<Result<_, String>>()?,
+            layer: layer(&shown, said.values, settings::find)?,
+        })
     }
 
-    /// Loads a rackup file in a Ruby of its own; true when it loads.
-    pub fn check(&self, rackup: &Path, environment: &str) -> Result<bool, String> {
+    /// Loads a mount's rackup file in a Ruby of its own; true when it loads.
+    pub fn check(&self, rackup: &Path, mount: &Mount) -> Result<bool, String> {
         let mut command = self.command("oribi/mold", "Oribi::Mold.check(ARGV.fetch(0))");
-        let status = command.arg(rackup).env("RACK_ENV", environment).status();
+        if let Some(directory) = &mount.chdir {
+            Place::of(directory.clone()).enter(&mut command);
+        }
+        command.arg(rackup).env("RACK_ENV", &mount.environment);
+        let status = command.envs(mount.bundle().into_iter().flatten()).status();
         status.map(|s| s.success()).map_err(|error| self.not_runnable(&error))
     }
 
@@ -101,6 +113,38 @@ impl Ruby {
     }
 }
 
+/// What `Oribi::Config.dump` says: values by option, each with its place, or what is wrong.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    error: Option<String>,
+    values: Values,
+    mounts: Vec<SaidOfMount>,
+}
+
+#[derive(Deserialize)]
+struct SaidOfMount {
+    place: String,
+    values: Values,
+    hooks: Vec<(String, String)>,
+}
+
+type Values = BTreeMap<String, Vec<(String, String)>>;
+
+fn layer(
+    file: &impl std::fmt::Display,
+    values: Values,
+    find: impl Fn(&str) -> Option<&'static Setting>,
+) -> Result<Layer, String> {
+    let given = values.into_iter().map(|(name, values)| {
+        let setting = find(&name).ok_or_else(|| format!("{file}: no option {name}"))?;
+        let values = values.into_iter();
+        let given = values.map(|(text, place)| Given { text, origin: Origin::Line(place) });
+        Ok((setting.name, given.collect()))
+    });
+    given.collect()
+}
+
 /// In the checkout the binary is target/release/oribi, in the gem lib/oribi/bin/oribi.
 fn lib_beside_binary() -> Option<PathBuf> {
     let binary = std::env::current_exe().ok()?;
@@ -109,10 +153,12 @@ fn lib_beside_binary() -> Option<PathBuf> {
     found.canonicalize().ok()
 }
 
-/// The options table for Ruby and the docs.
+/// The options table for Ruby and the docs, and what only a mount has.
 pub fn table() -> Value {
     let grouped = GROUPS.iter().flat_map(|group| group.settings.iter().map(move |s| (group, s)));
-    grouped.map(|(group, setting)| describe(group.heading, setting)).collect()
+    let options: Value = grouped.map(|(group, setting)| describe(group.heading, setting)).collect();
+    let mount: Value = MOUNT_WORDS.iter().map(|setting| describe("Mounts", setting)).collect();
+    json!({ "options": options, "mount": mount })
 }
 
 /// One sentence; with the words there are to choose from.
@@ -129,6 +175,7 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
         Kind::Path => ("path", None, None),
         Kind::Address => ("address", None, None),
         Kind::Count { min, max } => ("count", Some(min), Some(max)),
+        Kind::Socket => ("socket", None, None),
         Kind::Seconds => ("seconds", None, None),
         Kind::Flag => ("flag", None, None),
         Kind::Bytes => ("bytes", None, None),
@@ -154,7 +201,7 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
         // Else it is a description of what is found out.
         "fixed": matches!(setting.fallback, Fallback::Fixed(_)),
         "repeatable": setting.repeatable,
-        "in_file": setting.place == Place::Anywhere,
+        "in_file": setting.place == settings::Place::Anywhere,
         "in_mount": setting.scope == Scope::Mount,
     })
 }

@@ -9,7 +9,7 @@ use crate::privileges::Identity;
 use crate::ruby::Ruby;
 use crate::spawn::{Join, MoldLine};
 use rustix::process::getpid;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Why a server that was given its sockets does not leave.
@@ -24,6 +24,9 @@ pub struct Renewal {
     /// Whether the file would be accepted; if not, the server stays as it is.
     pub check: Box<dyn Fn() -> Result<(), String>>,
 }
+
+/// Reads settings anew, their paths whole; says what is wrong instead.
+pub type Reread = Box<dyn Fn() -> Result<Settings, String>>;
 
 /// A server that could start to serve.
 pub struct Start {
@@ -43,6 +46,9 @@ pub struct Start {
     pub daemon: Option<Daemon>,
     /// What ends it for another of new settings, if anything does.
     pub renewal: Option<Renewal>,
+    /// Reads all that the settings come from once more: what would hold now.
+    #[allow(dead_code)]
+    pub reread: Reread,
     /// When it began.
     pub began: Instant,
 }
@@ -60,17 +66,15 @@ pub fn place(join: Option<&Join>, settings: &Settings) -> Result<Place, String> 
 }
 
 impl Start {
-    /// Makes everything ready but the waiting process and the renewal, which are
-    /// the caller's to add.
+    /// Makes everything ready but the waiting process and the renewal, which are the caller's to add.
     pub fn new(
-        mut settings: Settings,
+        settings: Settings,
         place: Place,
-        ruby: &Ruby,
+        reread: Reread,
         inherited: Vec<Listener>,
         join: Option<Join>,
     ) -> Result<Start, String> {
         let began = Instant::now();
-        make_absolute(&mut settings, &place);
         let process = &settings.process;
         let identity = Identity::find(process.user.as_deref(), process.group.as_deref())?;
         let listeners =
@@ -80,8 +84,8 @@ impl Start {
         let pid_file = process.pid_file.clone();
         let pid_file = pid_file.map(|path| PidFile::write(path, pid, succeeds)).transpose()?;
         let mold_line = match &join {
-            Some(join) => MoldLine::again(join, ruby, identity.clone()),
-            None => MoldLine::ours(ruby, place, identity.clone()),
+            Some(join) => MoldLine::again(join, &Ruby::find()?, identity.clone()),
+            None => MoldLine::ours(&Ruby::find()?, place, identity.clone()),
         };
         let (daemon, renewal) = (None, None);
         Ok(Start {
@@ -93,25 +97,8 @@ impl Start {
             pid_file,
             daemon,
             renewal,
+            reread,
             began,
         })
-    }
-}
-
-/// Files that are opened again later, or by others, are those that their names lead to then.
-fn make_absolute(settings: &mut Settings, place: &Place) {
-    let is_stream = |path: &Path| ["stdout", "stderr"].map(Path::new).contains(&path);
-    let absolute = |path: &mut PathBuf| {
-        if !is_stream(path) {
-            *path = place.file(path);
-        }
-    };
-    absolute(&mut settings.error_log);
-    absolute(&mut settings.front.spool_dir);
-    settings.front.access_log.iter_mut().for_each(absolute);
-    settings.process.pid_file.iter_mut().for_each(absolute);
-    settings.process.control.iter_mut().for_each(absolute);
-    if settings.process.chdir.is_some() {
-        settings.process.chdir = Some(place.directory.clone());
     }
 }

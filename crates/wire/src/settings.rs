@@ -5,7 +5,7 @@ mod address;
 mod table;
 
 pub use address::{Address, Door, Socket};
-pub use table::{GROUPS, Group, all};
+pub use table::{GROUPS, Group, MOUNT_WORDS, all};
 use table::{OF_MOUNT, PLAIN};
 
 /// What an option's value must be.
@@ -24,6 +24,8 @@ pub enum Kind {
         /// The largest.
         max: u32,
     },
+    /// What `Socket` reads: `unix:PATH` or `HOST:PORT`.
+    Socket,
     /// A duration in seconds, fractions allowed.
     Seconds,
     /// On or off; on the command line its name alone means on.
@@ -101,6 +103,13 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     all().find(|setting| setting.name == name || setting.also.contains(&&*name))
 }
 
+/// What may be said in a mount by this name, with `_` or `-`: a word of its own or an option.
+pub fn find_in_mount(name: &str) -> Option<&'static Setting> {
+    let plain = name.replace('-', "_");
+    let word = MOUNT_WORDS.iter().find(|setting| setting.name == plain);
+    word.or_else(|| find(name).filter(|setting| setting.scope == Scope::Mount))
+}
+
 /// A checked value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -135,6 +144,8 @@ impl Setting {
                 Ok(_) => Ok(Value::Text(text.into())),
                 Err(why) => Err(format!("{}: {why}", self.name)),
             },
+            Kind::Socket if Socket::parse(text).is_some() => Ok(Value::Text(text.into())),
+            Kind::Socket => wrong("a socket: write unix:PATH or HOST:PORT"),
             Kind::Count { min, max } => match text.parse() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Count(n)),
                 _ => wrong(&format!("a number from {min} to {max}")),
@@ -196,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_fixed_fallback_passes_its_own_check() {
-        for setting in all() {
+        for setting in all().chain(MOUNT_WORDS) {
             if let Fallback::Fixed(text) = setting.fallback {
                 assert!(setting.check(text).is_ok(), "{}", setting.name);
             }
@@ -214,6 +225,9 @@ mod tests {
         }
         assert_eq!(find("front-threads").map(|s| s.name), Some("front_threads"));
         assert!(find("frontthreads").is_none());
+        assert_eq!(find_in_mount("max-workers").map(|s| s.name), Some("workers"));
+        assert!(find_in_mount("path").is_some_and(|s| s.kind == Kind::Text));
+        assert!(find_in_mount("bind").is_none());
         assert_eq!(find("max_workers").map(|s| s.name), Some("workers"));
         assert_eq!(find("reuseport").map(|s| s.name), Some("reuse_port"));
     }

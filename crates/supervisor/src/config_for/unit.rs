@@ -14,12 +14,7 @@ const RUN: &str = "/run";
 const ELSEWHERE: &[&str] = &["daemonize", "user", "group", "chdir", "config", "control"];
 
 /// The unit of a server with these settings, started in `directory`.
-pub fn print(
-    settings: &Settings,
-    sources: &Sources,
-    directory: &Path,
-    rackup: Option<&Path>,
-) -> Result<String, String> {
+pub fn print(settings: &Settings, sources: &Sources, directory: &Path) -> Result<String, String> {
     let (program, environment) = program()?;
     let control = settings.process.control.as_ref();
     let control = control.map(|path| directory.join(path));
@@ -30,7 +25,8 @@ pub fn print(
         start.extend(["--config".into(), text(file)]);
     }
     start.extend(options(sources));
-    start.extend(rackup.map(text));
+    start.extend(sources.line.mounts.iter().map(|mount| format!("--mount={mount}")));
+    start.extend(sources.rackup.as_deref().map(text));
     let reload = [text(&program), "restart".into(), "--control".into(), text(&control)];
     let stop = settings.shutdown_timeout.as_secs() + 15;
     let values: Values = vec![
@@ -154,9 +150,14 @@ mod tests {
             .iter()
             .map(|(name, value)| (*name, given([(*value).into()], &Origin::CommandLine)))
             .collect();
-        let sources = Sources { layers: vec![layer], config: Some("/etc/oribi.rb".into()) };
-        let settings = resolve(&sources.layers).unwrap();
-        print(&settings, &sources, Path::new("/srv/app/current"), rackup.map(Path::new)).unwrap()
+        let sources = Sources {
+            layers: vec![layer],
+            config: Some("/etc/oribi.rb".into()),
+            rackup: rackup.map(Into::into),
+            ..Sources::default()
+        };
+        let settings = resolve(&sources.layers, &[]).unwrap();
+        print(&settings, &sources, Path::new("/srv/app/current")).unwrap()
     }
 
     #[test]

@@ -281,7 +281,7 @@ mod tests {
                 (*name, given(values.iter().map(ToString::to_string), &Origin::CommandLine))
             })
             .collect();
-        print(name, &resolve(&[layer]).unwrap(), Path::new("/srv"), "127.0.0.1:80")
+        print(name, &resolve(&[layer], &[]).unwrap(), Path::new("/srv"), "127.0.0.1:80")
     }
 
     #[test]

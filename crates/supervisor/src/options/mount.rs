@@ -1,11 +1,15 @@
 //! What one mount is: an app or something else under a path, how it is run and what it may use.
 
-use crate::layers::Said;
-use crate::pattern::Pattern;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::settings::{SEATS_PER_GENERATION, Socket};
+use wire::settings::Socket;
+
+/// Bundler's name for the file it takes gems from.
+const GEMFILE: &str = "BUNDLE_GEMFILE";
+/// What every Ruby loads first.
+const RUBYOPT: &str = "RUBYOPT";
 
 /// What serves under a path of some hosts.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +73,6 @@ pub enum Serves {
         rackup: Option<PathBuf>,
     },
     /// Servers that speak HTTP.
-    #[allow(dead_code)]
     Proxy {
         /// Where they are.
         to: Vec<Socket>,
@@ -164,139 +167,18 @@ impl Mount {
         }
     }
 
-    /// The one that a server without mounts has.
-    pub(super) fn implied(said: &Said) -> Result<Mount, String> {
-        let prefix = said.prefix()?;
-        let path = prefix.clone().unwrap_or_default();
-        Ok(Mount {
-            name: name_of(&path),
-            path,
-            declared: prefix.is_some(),
-            ..Mount::of(said, Serves::App { rackup: None })?
-        })
+    /// What an environment says so that the app's own Gemfile is used: if there is one beside it,
+    /// and whoever started the server has not chosen another.
+    pub fn bundle(&self) -> Option<[(&'static str, OsString); 2]> {
+        let gemfile = self.chdir.as_ref()?.join("Gemfile");
+        if std::env::var_os(GEMFILE).is_some() || !gemfile.is_file() {
+            return None;
+        }
+        let mut first = OsString::from("-rbundler/setup");
+        if let Some(others) = std::env::var_os(RUBYOPT).filter(|others| !others.is_empty()) {
+            first.push(" ");
+            first.push(others);
+        }
+        Some([(GEMFILE, gemfile.into()), (RUBYOPT, first)])
     }
-
-    /// One of these settings, without name, hosts and path.
-    pub(crate) fn of(said: &Said, serves: Serves) -> Result<Mount, String> {
-        let (workers, threads) = crew(said)?;
-        let engine = match said.text("engine")?.as_str() {
-            "mruby" => Engine::Mruby,
-            _ => Engine::Cruby,
-        };
-        Ok(Mount {
-            name: String::new(),
-            hosts: Vec::new(),
-            path: String::new(),
-            declared: true,
-            serves,
-            engine,
-            isolation: isolation(said, engine, threads)?,
-            workers,
-            threads,
-            weight: said.count("weight")?,
-            environment: said.text("environment")?,
-            chdir: None,
-            user: said.maybe("user")?,
-            group: said.maybe("group")?,
-            rlimits: rlimits(said)?,
-            recycling: recycling(said)?,
-            spawn_interval: said.seconds("spawn_interval")?,
-            err_respawn_interval: said.seconds("err_respawn_interval")?,
-            start_timeout: said.seconds("start_timeout")?,
-            rollback_window: said.seconds("rollback_window")?,
-            retry_idempotent: said.flag("retry_idempotent")?,
-            watch: watch(said)?,
-            worker: worker(said)?,
-            front: front::MountOptions {
-                queue_timeout: said.seconds("queue_timeout")?,
-                body_limit: said.bytes("body_limit")?,
-                chunked_transfer: said.flag("chunked_transfer")?,
-                reply_spool: said.bytes("reply_spool")?,
-            },
-        })
-    }
-}
-
-/// The name of a mount that nobody has named.
-pub fn name_of(path: &str) -> String {
-    path.strip_prefix('/').filter(|name| !name.is_empty()).unwrap_or("/").into()
-}
-
-/// Workers and threads.
-fn crew(said: &Said) -> Result<(u16, u16), String> {
-    let single = said.text("affinity")? == "single";
-    let [workers, threads] = ["workers", "threads"].map(|name| said.count(name));
-    let (workers, threads) = if single { (1, 1) } else { (workers?, threads?) };
-    let seats = workers * threads;
-    if seats > SEATS_PER_GENERATION {
-        return Err(format!(
-            "{workers} workers of {threads} threads are {seats} threads; at most \
-             {SEATS_PER_GENERATION} are possible: lower one of the two"
-        ));
-    }
-    Ok((workers as u16, threads as u16))
-}
-
-fn isolation(said: &Said, engine: Engine, threads: u16) -> Result<Isolation, String> {
-    let level = match said.maybe("isolation")?.as_deref() {
-        Some("threads") => Isolation::Threads,
-        Some("prefork") => Isolation::Prefork,
-        Some("fresh") => Isolation::Fresh,
-        _ if threads > 1 && engine == Engine::Cruby => Isolation::Threads,
-        _ => Isolation::Prefork,
-    };
-    Ok(level)
-}
-
-fn rlimits(said: &Said) -> Result<Rlimits, String> {
-    Ok(Rlimits {
-        memory: said.bytes("limit_memory")?,
-        cpu: said.count("limit_cpu")?.into(),
-        files: said.count("limit_files")?.into(),
-        processes: said.count("limit_processes")?.into(),
-        file_size: said.bytes("limit_file_size")?,
-    })
-}
-
-fn recycling(said: &Said) -> Result<Recycling, String> {
-    Ok(Recycling {
-        max_requests: said.count("max_requests")?.into(),
-        min_requests: said.count("min_requests")?.into(),
-        max_rss: said.bytes("max_rss")?,
-        max_pss: said.bytes("max_pss")?,
-        max_age: said.seconds("max_age")?,
-    })
-}
-
-fn worker(said: &Said) -> Result<WorkerOptions, String> {
-    let [hard, soft] = ["request_timeout", "request_timeout_soft"].map(|name| said.seconds(name));
-    let (hard, soft) = (hard?.as_secs_f64(), soft?.as_secs_f64());
-    if hard > 0.0 && soft >= hard {
-        return Err(format!(
-            "request_timeout_soft: {soft} is not less than request_timeout, {hard}: the worker \\
-             would be killed before it could log where it is"
-        ));
-    }
-    let most = said.is_said("max_gc_per_request").then(|| said.count("max_gc_per_request"));
-    let most = most.transpose()?;
-    Ok(WorkerOptions {
-        early_hints: said.flag("early_hints")?,
-        request_timeout: hard,
-        request_timeout_soft: soft,
-        // Said to be 0 it means never; unsaid it means when need be.
-        oob_gc: said.flag("oob_gc")? && most != Some(0),
-        max_gc_per_request: most.unwrap_or(0),
-        min_gc_per_request: said.count("min_gc_per_request")?,
-        oob_gc_cap: said.bytes("oob_gc_cap")?,
-        warm_up: said.maybe("warm_up")?,
-        config: None,
-    })
-}
-
-fn watch(said: &Said) -> Result<Vec<String>, String> {
-    let patterns = said.list("watch")?;
-    for pattern in &patterns {
-        Pattern::new(Path::new("/"), pattern)?;
-    }
-    Ok(patterns)
 }

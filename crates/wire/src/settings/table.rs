@@ -1,8 +1,11 @@
 //! Every option there is, in groups as help and documentation show them.
 
 mod clients;
+mod mounts;
 mod serving;
 mod workers;
+
+pub use mounts::MOUNT_WORDS;
 
 use super::{Fallback, Kind, Place, Scope, Setting};
 
