@@ -69,6 +69,7 @@
 mod class;
 mod exception;
 mod gem;
+pub mod gems;
 mod interp;
 mod kept;
 mod make;

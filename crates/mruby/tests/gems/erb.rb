@@ -1,0 +1,20 @@
+ERB.new("Hi <%= 1 + 1 %>!").result # => "Hi 2!"
+ERB.new("a\n<% 2.times do |i| %>\n<%= i %>\n<% end %>\nb").result # => "a\n\n0\n\n1\n\nb"
+ERB.new("<% 2.times do |i| -%>\n  <%- if i == 1 -%>\n<%= i %>\n  <%- end -%>\n<% end -%>\nb", trim_mode: "-").result # => "1\nb"
+ERB.new("<% 2.times do |i| %>\n<%= i %>\n<% end %>\nb", trim_mode: "<>").result # => "01b"
+ERB.new("<% 2.times do |i| %>\n<%= i %>\n<% end %>\nb", trim_mode: ">").result # => "01b"
+ERB.new("<%# no %>x<%% y %>%%>").result # => "x<% y %>%%>"
+ERB.new("<%= '%%>' %>").result # => "%>"
+ERB.new("\"\#{1}\\ \u00e9\n'").result # => "\"\#{1}\\ \u00e9\n'"
+ERB.new("<%= nil %><%= :a %><%= [1] %>").result # => "a[1]"
+ERB.new("<%= a %>,<%= b.size %>").result_with_hash(a: 1, b: "xy") # => "1,2"
+ERB.new("").result # => ""
+o = Object.new; o.instance_variable_set(:@x, 5); def o.get = ERB.new("<%= @x %>").result(binding); o.get # => "5"
+ERB.new("<%= raise IOError %>").result # raises IOError
+ERB.new("<%= if %>").result # raises SyntaxError
+ERB.new("<%= nope %>").result # raises NameError
+e = ERB.new("<%= a %>"); (1..3).map { |a| e.result_with_hash(a: a) }.join # => "123"
+ERB::Util.html_escape("<a href='x'>\"&\"</a>") # => "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;&lt;/a&gt;"
+ERB::Util.h(1) # => "1"
+ERB::Util.url_encode("a b/\u00e9~?") # => "a%20b%2F%C3%A9~%3F"
+Class.new { include ERB::Util; def x = h("<") }.new.x # => "&lt;"
