@@ -1,11 +1,12 @@
 //! Step 1: connections in, each to the front thread with the fewest.
 
 use crate::drain::{self, Counted, Drain};
+use crate::here::{self, Here};
 use crate::io::Socket;
 use crate::limits::OfListener;
+use crate::mounts::{Arrival, Gone};
 use crate::peer::{Home, Peer};
 use crate::refuse::{Seldom, log};
-use crate::table::{self, Table};
 use crate::{Listener, connection};
 use std::io;
 use std::net::TcpStream as StdTcp;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use wire::control::MountId;
 use wire::settings::Address;
 
 /// Pause after an accept that failed for want of resources (file descriptors, memory).
@@ -44,10 +46,20 @@ pub struct Held {
     pub of_listener: OfListener,
 }
 
+/// What the first thread tells another.
+pub enum Order {
+    /// Serve this connection.
+    Serve(Box<Given>),
+    /// Here is a mount.
+    Mount(Arrival),
+    /// Let a mount go.
+    Unmount(MountId, Arc<Gone>),
+}
+
 /// The other front threads: where to send connections, and how many each has.
 pub struct Hands {
     here: Arc<AtomicUsize>,
-    others: Vec<(UnboundedSender<Given>, Arc<AtomicUsize>)>,
+    others: Vec<(UnboundedSender<Order>, Arc<AtomicUsize>)>,
 }
 
 impl Hands {
@@ -57,12 +69,25 @@ impl Hands {
     }
 
     /// One thread more.
-    pub fn add(&mut self, sender: UnboundedSender<Given>) {
+    pub fn add(&mut self, sender: UnboundedSender<Order>) {
         self.others.push((sender, Arc::default()));
     }
 
+    /// How many threads there are, this one counted.
+    pub fn threads(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Tells another thread; numbered from 0, this one not counted.
+    pub fn tell(&self, other: usize, order: Order) {
+        if let Some((sender, _)) = self.others.get(other) {
+            // Fails only when that thread has ended, which ends the process.
+            let _ = sender.send(order);
+        }
+    }
+
     /// The thread with the fewest connections, if it is not this one.
-    fn least(&self) -> Option<&(UnboundedSender<Given>, Arc<AtomicUsize>)> {
+    fn least(&self) -> Option<&(UnboundedSender<Order>, Arc<AtomicUsize>)> {
         let least = self.others.iter().min_by_key(|(_, load)| load.load(Relaxed))?;
         (least.1.load(Relaxed) < self.here.load(Relaxed)).then_some(least)
     }
@@ -122,11 +147,11 @@ impl Door {
 /// Accepts on one listener until the front drains, then until its backlog is empty. What is in the
 /// backlog of a shared one is for the server that follows.
 pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
-    let options = table::with(|table| table.options);
+    let options = here::options();
     let begins = drain.begins();
     tokio::pin!(begins);
     while !(door.shared && drain.is_draining()) {
-        while drain::is_giving_way() && !drain.is_draining() && table::with(Table::is_behind) {
+        while drain::is_giving_way() && !drain.is_draining() && here::with(Here::is_behind) {
             tokio::time::sleep(BEHIND_PAUSE).await;
         }
         tokio::select! {
@@ -178,15 +203,26 @@ fn deal(
     match stream {
         Ok(stream) => {
             // Fails only when that thread has ended, which ends the process.
-            let _ = sender.send(Given { stream, peer, held });
+            let _ = sender.send(Order::Serve(Given { stream, peer, held }.into()));
         }
         Err(error) => log(&format!("a connection could not be handed over: {error}")),
     }
 }
 
-/// Serves connections that the first thread accepted, until it stops sending and all are done.
-pub async fn take_over(mut given: UnboundedReceiver<Given>) {
-    while let Some(Given { stream, peer, held }) = given.recv().await {
+/// Does what the first thread says, until it says no more.
+pub async fn take_over(mut orders: UnboundedReceiver<Order>) {
+    while let Some(order) = orders.recv().await {
+        let Given { stream, peer, held } = match order {
+            Order::Serve(given) => *given,
+            Order::Mount(arrival) => {
+                here::with(|here| here.mount(arrival));
+                continue;
+            }
+            Order::Unmount(mount, gone) => {
+                here::with(|here| here.unmount(mount, gone));
+                continue;
+            }
+        };
         let socket = match stream {
             GivenStream::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             GivenStream::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),

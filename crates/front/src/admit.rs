@@ -3,12 +3,15 @@
 use crate::access_log::Times;
 use crate::body::Payload;
 use crate::errors::Outlet;
+use crate::here::{self, Here};
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::spool::Spool;
 use crate::table::{self, Table};
+use door::Fault;
 use std::cell::RefCell;
 use std::sync::Arc;
+use wire::control::MountId;
 use wire::layout::BODY_CHUNKS;
 use wire::sync::Ordering::Relaxed;
 use wire::{CHUNK_BYTES, REQUEST_BYTES, now_ns};
@@ -20,7 +23,9 @@ const RECORD_MAX: usize = CHUNK_BYTES;
 
 /// A request in the queue. Dropped before it is `settled`, it is cancelled or abandoned.
 pub struct Ticket {
-    /// Its slot.
+    /// Whose it is.
+    pub mount: MountId,
+    /// Its slot there.
     pub slot: u32,
     /// Its place in the queue.
     pub position: u64,
@@ -39,14 +44,14 @@ impl Ticket {
     /// Of a request that a test has put.
     #[cfg(test)]
     pub fn bare(slot: u32, position: u64, errors: Option<Arc<Outlet>>) -> Ticket {
-        let (wants_body, settled) = (true, false);
-        Ticket { slot, position, wants_body, settled, spool: None, errors, times: None }
+        let (mount, wants_body, settled) = (MountId(0), true, false);
+        Ticket { mount, slot, position, wants_body, settled, spool: None, errors, times: None }
     }
 
     /// The reply was read to its end: the slot is free again.
     pub fn settle(mut self) {
         self.settled = true;
-        table::with(|table| {
+        table::with(self.mount, |table| {
             self.note(table);
             table.free(self.slot);
         });
@@ -60,7 +65,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.settled {
-            table::with(|table| {
+            table::with(self.mount, |table| {
                 self.note(table);
                 table.abandon(self.slot, self.position);
             });
@@ -75,6 +80,8 @@ thread_local! {
 
 /// What is to be known of a request beside its record.
 pub struct About {
+    /// Where it goes.
+    pub mount: MountId,
     /// It may be run twice.
     pub idempotent: bool,
     /// False: whatever the reply's headers say, it has no body (HEAD).
@@ -88,10 +95,10 @@ pub struct About {
 }
 
 impl About {
-    /// Of a request with this method.
-    pub fn new(method: &str, door: u32, times: Option<Arc<Times>>) -> About {
+    /// Of a request to this mount with this method.
+    pub fn new(mount: MountId, method: &str, door: u32, times: Option<Arc<Times>>) -> About {
         let idempotent = matches!(method, "GET" | "HEAD" | "OPTIONS");
-        About { idempotent, wants_body: method != "HEAD", door, errors: None, times }
+        About { mount, idempotent, wants_body: method != "HEAD", door, errors: None, times }
     }
 }
 
@@ -109,7 +116,7 @@ pub fn admit(
         if record.len() > RECORD_MAX {
             return Err(Refusal::HeadTooLarge);
         }
-        table::with(|table| {
+        let put = table::find(about.mount, |table| {
             let slot = table.take_slot().ok_or(Refusal::Overloaded)?;
             let put = fill(table, slot, record, &body).and_then(|()| {
                 let shared = &table.board().slots[slot as usize];
@@ -123,25 +130,27 @@ pub fn admit(
             match put {
                 Ok(position) => {
                     table.board().ring_one();
-                    table.count_put();
-                    peer.link.queues(slot, position);
-                    let About { wants_body, errors, times, .. } = about;
+                    here::with(Here::count_put);
+                    peer.link.queues(about.mount, slot, position);
+                    let About { mount, wants_body, errors, times, .. } = about;
                     let settled = false;
                     let spool = body.spool;
-                    Ok(Ticket { slot, position, wants_body, settled, spool, errors, times })
+                    Ok(Ticket { mount, slot, position, wants_body, settled, spool, errors, times })
                 }
                 Err(refusal) => {
                     table.free(slot);
                     Err(refusal)
                 }
             }
-        })
+        });
+        // It has gone meanwhile.
+        put.unwrap_or(Err(Refusal::Fault(Fault::NotHere)))
     })
 }
 
 /// Record and body into the slot, or into chunks where they do not fit.
 fn fill(table: &Table, slot: u32, record: &[u8], body: &Payload) -> Result<(), Refusal> {
-    let segment = table.segment;
+    let segment = &table.segment;
     let shared = &table.board().slots[slot as usize];
     let board = table.board();
     shared.incarnation.store(board.header.incarnation.load(Relaxed), Relaxed);

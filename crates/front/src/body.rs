@@ -2,6 +2,7 @@
 //! slow uploader holds neither a slot nor a worker. Small bodies stay in memory, others go to disk.
 
 use crate::admit::BODY_MAX;
+use crate::here::{self, Held};
 use crate::refuse::{Refusal, Seldom};
 use crate::spool::{Failed, Job, PIECE, Spool};
 use crate::{Options, table};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
+use wire::control::MountId;
 use wire::{CHUNK_BYTES, REQUEST_BYTES};
 
 /// Bytes of bodies that the front may have in memory; beyond that they go to disk at once.
@@ -32,7 +34,7 @@ pub struct Payload {
     pub bytes: Bytes,
     /// All of it, if it lies on disk.
     pub spool: Option<Spool>,
-    _held: Held,
+    _held: InMemory,
 }
 
 impl Payload {
@@ -60,10 +62,10 @@ impl From<Refusal> for Stop {
 
 /// Reads the body to its end. Trailers are dropped. `100 Continue` goes out with the first look, so
 /// a client that waits for it to send what is too long gets none.
-pub async fn collect(mut body: Incoming, options: &'static Options) -> Result<Payload, Stop> {
-    let mut collector = Collector::new(body.size_hint().exact(), options)?;
+pub async fn collect(mut body: Incoming, mount: MountId) -> Result<Payload, Stop> {
+    let mut collector = Collector::new(body.size_hint().exact(), mount)?;
     loop {
-        let next = match options.body_timeout {
+        let next = match collector.options.body_timeout {
             Duration::ZERO => body.frame().await,
             pause => timeout(pause, body.frame()).await.map_err(|_| Refusal::BodyTooSlow)?,
         };
@@ -83,12 +85,12 @@ pub async fn collect(mut body: Incoming, options: &'static Options) -> Result<Pa
 pub async fn gather(
     mut part: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> + Send,
     length: Option<u64>,
-    options: &'static Options,
+    mount: MountId,
 ) -> Result<Payload, Refusal> {
-    let mut collector = Collector::new(length, options)?;
+    let mut collector = Collector::new(length, mount)?;
     loop {
         let next = poll_fn(&mut part);
-        let next = match options.body_timeout {
+        let next = match collector.options.body_timeout {
             Duration::ZERO => next.await,
             pause => timeout(pause, next).await.map_err(|_| Refusal::BodyTooSlow)?,
         };
@@ -108,10 +110,6 @@ pub fn expects_too_much(head: &Parts) -> bool {
     head.headers.get_all(EXPECT).iter().any(|value| !met(value.as_bytes()))
 }
 
-fn exceeds(length: u64, options: &Options) -> bool {
-    options.mount.body_limit != 0 && length > options.mount.body_limit
-}
-
 /// True for chunks that are none, false when the client has left.
 fn malformed(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
@@ -123,27 +121,44 @@ fn malformed(error: &hyper::Error) -> bool {
 /// A body on its way in.
 struct Collector {
     options: &'static Options,
+    mount: MountId,
+    /// The mount's `body_limit`.
+    limit: u64,
     length: u64,
     /// All so far, or what is not yet on its way to disk.
     gathered: BytesMut,
     spool: Option<Spool>,
     writing: Option<(Job<()>, usize)>,
-    held: Held,
+    held: InMemory,
+    /// The mount stays while its request comes in.
+    _of_mount: Held,
 }
 
 impl Collector {
     /// For a body of this length, if it is known.
-    fn new(length: Option<u64>, options: &'static Options) -> Result<Collector, Refusal> {
-        let (gathered, held) = (BytesMut::new(), Held::default());
-        let mut collector =
-            Collector { options, length: 0, gathered, spool: None, writing: None, held };
+    fn new(length: Option<u64>, mount: MountId) -> Result<Collector, Refusal> {
+        let mut collector = Collector {
+            options: here::options(),
+            mount,
+            limit: here::mount_options(mount).body_limit,
+            length: 0,
+            gathered: BytesMut::new(),
+            spool: None,
+            writing: None,
+            held: InMemory::default(),
+            _of_mount: Held::by(mount),
+        };
         match length {
-            Some(length) if exceeds(length, options) => return Err(Refusal::BodyTooLarge),
+            Some(length) if collector.exceeds(length) => return Err(Refusal::BodyTooLarge),
             Some(length) if length > BODY_MAX as u64 => collector.use_disk(),
             Some(length) => collector.gathered.reserve(length as usize),
             None => {}
         }
         Ok(collector)
+    }
+
+    fn exceeds(&self, length: u64) -> bool {
+        self.limit != 0 && length > self.limit
     }
 
     fn use_disk(&mut self) {
@@ -152,7 +167,7 @@ impl Collector {
 
     async fn take(&mut self, data: Bytes) -> Result<(), Refusal> {
         self.length += data.len() as u64;
-        if exceeds(self.length, self.options) {
+        if self.exceeds(self.length) {
             return Err(Refusal::BodyTooLarge);
         }
         let tight = self.held.add(data.len());
@@ -185,10 +200,15 @@ impl Collector {
         written.map_err(|failed| not_stored(&failed))
     }
 
+    /// Whether the mount's workers could not be given so many chunks.
+    fn lacks_chunks(&self, count: usize) -> bool {
+        table::find(self.mount, |table| table.chunks_left() < count).unwrap_or(false)
+    }
+
     async fn finish(mut self) -> Result<Payload, Refusal> {
         // One chunk more, for a long head. What surely fits into the slot itself needs none.
         let chunks = self.gathered.len().div_ceil(CHUNK_BYTES) + 1;
-        if self.gathered.len() > REQUEST_BYTES / 2 && table::with(|t| t.chunks_left() < chunks) {
+        if self.gathered.len() > REQUEST_BYTES / 2 && self.lacks_chunks(chunks) {
             self.use_disk();
         }
         if self.spool.is_some() {
@@ -211,9 +231,9 @@ fn not_stored(failed: &Failed) -> Refusal {
 
 /// A body's part of `BUFFERED`.
 #[derive(Default)]
-struct Held(usize);
+struct InMemory(usize);
 
-impl Held {
+impl InMemory {
     /// True when there is more in memory than there should be.
     fn add(&mut self, bytes: usize) -> bool {
         self.0 += bytes;
@@ -226,7 +246,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for InMemory {
     fn drop(&mut self) {
         // Requests without a body leave the word that all front threads share alone.
         if self.0 > 0 {

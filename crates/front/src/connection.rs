@@ -9,7 +9,7 @@ use crate::limits::{OfClient, Turned, USUAL_FIELDS};
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, log};
-use crate::{Options, gateway, hijack, http, introduce, rules, sweep, table};
+use crate::{Options, gateway, here, hijack, http, introduce, rules, sweep};
 use bytes::{Buf, Bytes};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -48,7 +48,7 @@ pub async fn serve(mut socket: Socket, mut peer: Arc<Peer>, held: Held) {
         // In a box: connections that speak HTTP do not keep its room.
         return Box::pin(gateway::serve(socket, peer, early, None)).await;
     }
-    let options = table::with(|table| table.options);
+    let options = here::options();
     // A proxy has as many connections as it has clients.
     let client = peer.client.filter(|_| !rules::trust().covers(peer.client));
     let _of_client = match OfClient::one_more(client, options) {

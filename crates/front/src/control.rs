@@ -3,14 +3,17 @@
 use crate::accept::{self, Hands};
 use crate::access_log;
 use crate::drain::{self, Drain};
-use crate::{Listener, refuse};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::io;
+use crate::{Listener, mounts, refuse};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
+use wire::FRONTS;
+use wire::control::{FromFront, PACKET_BYTES, ToFront};
 
-/// Says `ready`, then follows the supervisor: `accept`, `reopen`, `drain`. Returns once drained.
+/// Says `ready`, then follows the supervisor. Returns once drained.
 pub async fn run(
     control: OwnedFd,
     supervisor: OwnedFd,
@@ -24,23 +27,32 @@ pub async fn run(
     let hands = Arc::new(hands);
     let mut doors = accept::open(listeners)?;
     let mut accepting = tokio::task::JoinSet::new();
-    say(&control, "ready").await?;
+    say(&control, FromFront::Ready).await?;
+    let (tell, mut gone) = tokio::sync::mpsc::unbounded_channel();
     loop {
         let message = tokio::select! {
             message = hear(&control) => message?,
+            Some(mount) = gone.recv() => {
+                say(&control, FromFront::Unmounted(mount)).await?;
+                continue;
+            }
             _ = supervisor.readable() => None,
         };
-        match message.as_deref() {
-            Some("accept") => {
+        let Some((packet, fds)) = message else {
+            return Err(io::Error::other("the supervisor is gone"));
+        };
+        match ToFront::parse(&packet) {
+            Ok(ToFront::Mount(json)) => mounts::add(&json, fds, &hands)?,
+            Ok(ToFront::Unmount(mount)) => mounts::remove(mount, tell.clone(), &hands),
+            Ok(ToFront::Accept) => {
                 for door in doors.drain(..) {
                     accepting.spawn(accept::run(door, hands.clone(), drain.clone()));
                 }
             }
-            Some("drain") => break,
-            Some("yield") => drain::give_way(),
-            Some("reopen") => access_log::reopen(),
-            Some(other) => refuse::log(&format!("unknown order from the supervisor: {other:?}")),
-            None => return Err(io::Error::other("the supervisor is gone")),
+            Ok(ToFront::Drain) => break,
+            Ok(ToFront::Yield) => drain::give_way(),
+            Ok(ToFront::Reopen) => access_log::reopen(),
+            Err(unknown) => refuse::log(&unknown.to_string()),
         }
     }
     drain.begin();
@@ -50,12 +62,13 @@ pub async fn run(
         drain.emptied().await;
     };
     tokio::select! {
-        () = drained => say(&control, "drained").await,
+        () = drained => say(&control, FromFront::Drained).await,
         _ = supervisor.readable() => Err(io::Error::other("the supervisor is gone")),
     }
 }
 
-async fn say(control: &AsyncFd<OwnedFd>, message: &str) -> io::Result<()> {
+async fn say(control: &AsyncFd<OwnedFd>, message: FromFront) -> io::Result<()> {
+    let message = message.to_string();
     loop {
         let mut ready = control.writable().await?;
         let sent = ready.try_io(|fd| Ok(send(fd, message.as_bytes(), SendFlags::NOSIGNAL)?));
@@ -65,21 +78,30 @@ async fn say(control: &AsyncFd<OwnedFd>, message: &str) -> io::Result<()> {
     }
 }
 
-/// The next message; None when the supervisor has closed its end.
-async fn hear(control: &AsyncFd<OwnedFd>) -> io::Result<Option<String>> {
-    let mut buffer = [0u8; 256];
+/// The next message and its fds; None when the supervisor has closed its end.
+async fn hear(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     loop {
         let mut ready = control.readable().await?;
-        let heard = ready.try_io(|fd| {
-            let (length, _) = recv(fd, &mut buffer[..], RecvFlags::empty())?;
-            Ok(length)
-        });
-        if let Ok(length) = heard {
-            let length = length?;
-            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            return Ok((length > 0).then_some(text));
+        if let Ok(heard) = ready.try_io(|control| receive(control.get_ref())) {
+            return heard.map(|(packet, fds)| (!packet.is_empty()).then_some((packet, fds)));
         }
     }
+}
+
+/// A packet and its fds: a segment and one exchange socket for each thread at the most.
+fn receive(control: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut packet = vec![0; PACKET_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1 + FRONTS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let slices = &mut [IoSliceMut::new(&mut packet)];
+    let received = recvmsg(control, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let fds = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let fds = fds.flatten().collect();
+    packet.truncate(received.bytes);
+    Ok((packet, fds))
 }
 
 /// Registers an fd with the runtime.

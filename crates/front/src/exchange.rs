@@ -14,6 +14,12 @@ pub struct Exchange {
     arrived: HashMap<u32, (Passed, OwnedFd)>,
 }
 
+impl From<OwnedFd> for Exchange {
+    fn from(socket: OwnedFd) -> Exchange {
+        Exchange::new(socket)
+    }
+}
+
 impl Exchange {
     /// Takes over the socket. What an earlier front has left in it is closed.
     pub fn new(socket: OwnedFd) -> Exchange {

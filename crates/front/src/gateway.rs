@@ -15,12 +15,13 @@ use crate::admit::{self, About};
 use crate::assets;
 use crate::body::{Stop, gather};
 use crate::errors::Outlet;
+use crate::here;
 use crate::io::Socket;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
-use crate::table;
 use bytes::Bytes;
+use door::Fault;
 use door::cgi::Variables;
 use hyper::Response;
 use std::io;
@@ -56,11 +57,12 @@ impl Asking<'_> {
         variables: &Variables<'_>,
         body: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> + Send,
     ) -> Result<Response<ReplyBody>, Stop> {
-        let options = table::with(|table| table.options);
+        let options = here::options();
         if let Some(response) = self.asset(variables)? {
             return Ok(response);
         }
-        let request = variables.judge(&options.prefix).map_err(Refusal::Fault)?;
+        let (mount, prefix) = here::first().ok_or(Refusal::Fault(Fault::NotHere))?;
+        let request = variables.judge(&prefix).map_err(Refusal::Fault)?;
         if request.uri.len() > options.uri_limit {
             return Err(Refusal::TargetTooLong.into());
         }
@@ -70,11 +72,11 @@ impl Asking<'_> {
         let logged = log::begin(variables, &request, self.peer);
         let (entry, head) = logged.unzip();
         self.entry = entry;
-        let payload = gather(body, request.length, options).await?;
+        let payload = gather(body, request.length, mount).await?;
         let times = head.as_ref().and_then(access_log::times);
         let id = head.as_ref().and_then(log::id);
         let errors = self.errors.take();
-        let about = About { errors, ..About::new(request.method, self.door, times) };
+        let about = About { errors, ..About::new(mount, request.method, self.door, times) };
         let length = payload.len();
         let write = |pairs: &mut Vec<u8>| {
             record::write(pairs, variables, &request, length, id, self.peer);

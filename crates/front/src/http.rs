@@ -6,6 +6,7 @@ use crate::admit::{self, About};
 use crate::assets;
 use crate::body::{self, Payload, Stop};
 use crate::drain;
+use crate::here;
 use crate::limits;
 use crate::peer::Peer;
 use crate::record;
@@ -13,7 +14,6 @@ use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use crate::rules;
 use crate::stream::CutShort;
-use crate::table;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
@@ -103,13 +103,14 @@ async fn answer(
     number: u64,
 ) -> Result<Response<ReplyBody>, Stop> {
     let (head, body) = request.into_parts();
-    let options = table::with(|table| table.options);
+    let options = here::options();
     limits::check_head(&head, options)?;
     if let Some(response) = asset(&head, !body.is_end_stream(), peer, number)? {
         return Ok(response);
     }
-    let asked = rules::judge(&head, peer, number, &options.prefix).map_err(Refusal::Fault)?;
+    let asked = rules::judge(&head, peer, number).map_err(Refusal::Fault)?;
     access_log::speaks_for(&head, asked.claims.client);
+    let place = rules::place(&head, &asked).map_err(Refusal::Fault)?;
     if body::expects_too_much(&head) {
         return Err(Refusal::BadExpectation.into());
     }
@@ -117,15 +118,16 @@ async fn answer(
         Payload::default()
     } else {
         // On the heap only while there is a body: what is kept for each connection stays small.
-        let payload = Box::pin(body::collect(body, options)).await?;
+        let payload = Box::pin(body::collect(body, place.mount)).await?;
         peer.link.body_is_whole();
         payload
     };
     // A chunked body has line ends of its own.
     peer.watch.check(number).map_err(Refusal::Fault)?;
-    let about = About::new(head.method.as_str(), slot::door::HTTP, access_log::times(&head));
+    let about =
+        About::new(place.mount, head.method.as_str(), slot::door::HTTP, access_log::times(&head));
     let length = payload.len();
-    let write = |record: &mut Vec<u8>| record::write(record, &head, &asked, length, peer);
+    let write = |record: &mut Vec<u8>| record::write(record, &head, &asked, &place, length, peer);
     let ticket = admit::admit(about, payload, peer, write)?;
     relay::reply(ticket, Some((&peer.aside, head.version))).await
 }
@@ -142,7 +144,7 @@ fn asset(
     let Some(response) = assets::answer(head.method.as_str(), path, known, has_body) else {
         return Ok(None);
     };
-    let asked = rules::judge(head, peer, number, "").map_err(Refusal::Fault)?;
+    let asked = rules::judge(head, peer, number).map_err(Refusal::Fault)?;
     access_log::speaks_for(head, asked.claims.client);
     Ok(Some(response))
 }

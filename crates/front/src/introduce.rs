@@ -1,12 +1,12 @@
 //! The PROXY header with which a trusted proxy begins a connection: whose it really is.
 
+use crate::here;
 use crate::io::Socket;
 use crate::link::Due;
 use crate::peer::{Home, Peer};
 use crate::refuse::Seldom;
 use crate::rules;
 use crate::sweep;
-use crate::table;
 use bytes::{Bytes, BytesMut};
 use door::proxy::{self, Header};
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use std::task::{Poll, ready};
 
 /// Whether this client must begin with a PROXY header.
 pub fn is_due(peer: &Peer) -> bool {
-    table::with(|table| table.options.proxy_protocol) && rules::trust().covers(peer.client)
+    here::options().proxy_protocol && rules::trust().covers(peer.client)
 }
 
 /// Reads the header: who the client is, and what has come after it. None: the connection is of no

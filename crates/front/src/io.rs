@@ -1,8 +1,8 @@
 //! A client's socket as hyper sees it: it notes what moves, hides an end that hyper should not see
 //! yet, and gathers small writes.
 
+use crate::here;
 use crate::peer::Peer;
-use crate::table;
 use bytes::{Bytes, BytesMut};
 use door::scan::Scan;
 use std::cell::RefCell;
@@ -218,7 +218,7 @@ impl Io {
 
 /// Whether clients that have closed their sending side are answered at all.
 fn answers_ended() -> bool {
-    table::with(|table| !table.options.half_close_timeout.is_zero())
+    !here::options().half_close_timeout.is_zero()
 }
 
 impl AsyncRead for Io {

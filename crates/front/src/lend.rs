@@ -16,7 +16,7 @@ impl Ticket {
     /// next one asks again.
     pub fn lend(&self) {
         let Some(file) = self.spool.as_ref().and_then(Spool::fd) else { return };
-        if let Some(socket) = table::with(|table| asker(table, self.slot)) {
+        if let Some(socket) = table::with(self.mount, |table| asker(table, self.slot)) {
             // Fails when the worker has died. The socket goes either way, which tells it.
             let _ = send(&socket, file);
         }

@@ -5,7 +5,7 @@
 //! head), `body` (all of it), `admit` (the head into a slot, the slot into the queue), `shed` (what
 //! waits too long there), `relay` and `stream` (the reply back to the client), `file` (a reply that
 //! is one), `errors` (what its app wrote to `rack.errors`), `aside` (what goes out beside it), `hijack` (connections that the app takes), `pump` (what clients that lag have not taken), `table` (whose slot is whose, freeing),
-//! `drain`.
+//! `drain`. `mounts` are what requests go to, and `here` is what each thread has of them.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ mod errors;
 mod exchange;
 mod file;
 mod gateway;
+mod here;
 mod hijack;
 mod http;
 mod introduce;
@@ -30,6 +31,7 @@ mod io;
 mod lend;
 mod limits;
 mod link;
+mod mounts;
 mod options;
 mod pace;
 mod peer;
@@ -51,7 +53,9 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 pub use assets::Assets;
+pub use mounts::{Mount, Serves};
 pub use options::{MountOptions, Options};
+pub use wire::control::MountId;
 
 /// A socket to accept on.
 pub struct Listener {
@@ -65,8 +69,6 @@ pub struct Listener {
 
 /// All a front needs, handed over by the supervisor.
 pub struct Setup {
-    /// The segment's memfd.
-    pub segment: OwnedFd,
     /// The supervisor's pidfd: the front ends when it does.
     pub supervisor: OwnedFd,
     /// The counters' memfd.
@@ -77,9 +79,7 @@ pub struct Setup {
     pub bells: Vec<OwnedFd>,
     /// Where clients come in.
     pub listeners: Vec<Listener>,
-    /// One end of a socket pair for each front thread, over which workers pass fds.
-    pub exchanges: Vec<OwnedFd>,
-    /// The settings that are the front's own.
+    /// The settings that are the server's; a mount brings its own.
     pub options: Options,
     /// Files in memory, which go before every mount.
     pub assets: Assets,

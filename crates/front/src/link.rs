@@ -8,6 +8,7 @@ use crate::Options;
 use crate::sweep;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use wire::control::MountId;
 
 /// How long a connection that has not sent a whole request yet is waited for when the front drains,
 /// be it the first or the next: its client may have written it already.
@@ -82,7 +83,7 @@ pub struct Link {
     ended: AtomicU64,
     /// When bytes were last sent.
     sent: AtomicU64,
-    /// Slot and position of the request that waits, as `queued` takes them.
+    /// Mount (above bit 32), slot and position of the request that waits, as `queued` takes them.
     slot: AtomicU64,
     position: AtomicU64,
     /// The sweep has found something due.
@@ -197,8 +198,8 @@ impl Link {
     }
 
     /// The request waits in the queue.
-    pub fn queues(&self, slot: u32, position: u64) {
-        self.slot.store(slot.into(), Relaxed);
+    pub fn queues(&self, mount: MountId, slot: u32, position: u64) {
+        self.slot.store(u64::from(mount.0) << 32 | u64::from(slot), Relaxed);
         self.position.store(position, Relaxed);
     }
 
@@ -245,12 +246,13 @@ impl Link {
         }
     }
 
-    /// What is due. `queued`: whether the request in that slot, put at that position, still waits.
+    /// What is due. `queued`: whether the request in that slot of that mount, put at that position,
+    /// still waits.
     pub fn judge(
         &self,
         moment: Moment,
         options: &Options,
-        queued: impl Fn(u32, u64) -> bool,
+        queued: impl Fn(MountId, u32, u64) -> bool,
     ) -> Option<Due> {
         let since = self.since.load(Relaxed);
         let late = |since: u64, timeout: Duration| {
@@ -278,8 +280,9 @@ impl Link {
                 Some(Due::Stuck)
             }
             Phase::Waiting if self.half_closed(&late, options) => {
-                let slot = self.slot.load(Relaxed) as u32;
-                queued(slot, self.position.load(Relaxed)).then_some(Due::Gone)
+                let slot = self.slot.load(Relaxed);
+                let mount = MountId((slot >> 32) as u16);
+                queued(mount, slot as u32, self.position.load(Relaxed)).then_some(Due::Gone)
             }
             Phase::Replying if self.half_closed(&late, options) => Some(Due::Gone),
             _ => None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The front's settings, as `wire::settings` describes them. A zero means no limit, a zero
+/// The server's settings, as `wire::settings` describes them. A zero means no limit, a zero
 /// duration for ever, unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
@@ -45,13 +45,10 @@ pub struct Options {
     pub access_log: Option<PathBuf>,
     /// `common`, `combined`, `json` or `ltsv`.
     pub access_log_format: String,
-    /// Those of the one mount, which come beside these.
-    #[serde(skip)]
-    pub mount: MountOptions,
 }
 
-/// What each mount may have otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The settings of a mount. Zeroes as above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MountOptions {
     /// How long a request may wait in the queue.
     pub queue_timeout: Duration,
@@ -59,6 +56,6 @@ pub struct MountOptions {
     pub body_limit: u64,
     /// Whether replies of unknown length are chunked; otherwise the connection's end ends them.
     pub chunked_transfer: bool,
-    /// How much of a reply is put on disk for a slow client; zero: nothing.
+    /// How much of a reply is put into `spool_dir` for a slow client; zero: nothing.
     pub reply_spool: u64,
 }

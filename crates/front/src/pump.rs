@@ -9,7 +9,7 @@ use crate::admit::Ticket;
 use crate::refuse::log;
 use crate::spool::{Job, Spool};
 use crate::stream::{CutShort, Stream, lock};
-use crate::table;
+use crate::{here, table};
 use bytes::{Bytes, BytesMut};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -52,6 +52,8 @@ pub struct Pumped {
     /// Being written into the spool; behind it all when that has failed.
     behind: VecDeque<Bytes>,
     disk_failed: bool,
+    /// `reply_spool` of its mount.
+    limit: u64,
     held: usize,
     gone: bool,
 }
@@ -130,7 +132,7 @@ impl Stream {
     fn lags(&mut self) -> bool {
         let Some(ticket) = &self.ticket else { return false };
         let asked = std::mem::take(&mut self.asked);
-        let (waits, done) = table::with(|table| {
+        let (waits, done) = table::with(ticket.mount, |table| {
             let slot = &table.board().slots[ticket.slot as usize];
             (slot.wants_room.load(Relaxed) != 0, slot.word().state == State::Done)
         });
@@ -152,13 +154,15 @@ impl Stream {
             reading: None,
             behind: VecDeque::new(),
             disk_failed: false,
+            limit: 0,
             held: 0,
             gone: false,
         };
         pumped.hold(self.ready.iter().map(Bytes::len).sum());
         // Who waited for the slot waits for the pump now.
         if let Some(ticket) = &self.ticket {
-            pumped.reader = table::with(|table| table.stop_waiting(ticket.slot));
+            pumped.reader = table::with(ticket.mount, |table| table.stop_waiting(ticket.slot));
+            pumped.limit = here::mount_options(ticket.mount).reply_spool;
         }
         self.pumped = Some(pumped);
     }
@@ -166,13 +170,12 @@ impl Stream {
     /// Takes what the worker has published; a step on disk to be awaited, or None when it is over.
     fn poll_pump(&mut self, context: &mut Context<'_>) -> Poll<Option<Job<()>>> {
         loop {
-            let limit = table::with(|table| table.options.mount.reply_spool);
             let Some(pumped) = &mut self.pumped else { return Poll::Ready(None) };
             if pumped.gone || self.ticket.is_none() {
                 pumped.reader.take().inspect(Waker::wake_by_ref);
                 return Poll::Ready(None);
             }
-            let to_disk = !pumped.disk_failed && pumped.written < limit;
+            let to_disk = !pumped.disk_failed && pumped.written < pumped.limit;
             let roomy = pumped.held < MEMORY && HELD.load(Relaxed) < MEMORY_OF_ALL;
             let in_order = pumped.on_disk() == 0 && pumped.behind.is_empty();
             let to_memory = in_order && (roomy || self.ready.is_empty() && !to_disk);
@@ -238,8 +241,9 @@ impl Stream {
         let ticket = self.ticket.take();
         if let Some(pumped) = &mut self.pumped {
             pumped.gone = true;
-            let waits =
-                ticket.and_then(|ticket| table::with(|table| table.stop_waiting(ticket.slot)));
+            let waits = ticket.and_then(|ticket| {
+                table::with(ticket.mount, |table| table.stop_waiting(ticket.slot))
+            });
             waits.or(pumped.pump.take()).inspect(Waker::wake_by_ref);
         }
     }
@@ -248,7 +252,7 @@ impl Stream {
 impl Pumped {
     fn append(&mut self, bytes: Bytes) -> Job<()> {
         self.behind.push_back(bytes.clone());
-        let directory = table::with(|table| table.options.spool_dir.as_path());
+        let directory = here::options().spool_dir.as_path();
         self.spool.get_or_insert_with(|| Spool::new(directory)).append(bytes)
     }
 

@@ -1,7 +1,7 @@
 //! A request head of HTTP as what its worker is told: env pairs.
 
 use crate::peer::Peer;
-use crate::rules::Asked;
+use crate::rules::{Asked, Place};
 use hyper::Method;
 use hyper::Version;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, TRANSFER_ENCODING};
@@ -10,17 +10,23 @@ use wire::request::{key, push, push_header, push_named};
 
 /// The request as env pairs. What the worker's template already says is left out: GET, HTTP/1.1,
 /// http, an empty SCRIPT_NAME, an empty QUERY_STRING, the PATH_INFO of `OPTIONS *`.
-pub fn write(record: &mut Vec<u8>, head: &Parts, asked: &Asked, length: u64, peer: &Peer) {
+pub fn write(
+    record: &mut Vec<u8>,
+    head: &Parts,
+    asked: &Asked,
+    place: &Place,
+    length: u64,
+    peer: &Peer,
+) {
     if head.method != Method::GET {
         push(record, key::REQUEST_METHOD, head.method.as_str().as_bytes());
     }
     // `OPTIONS *` asks about no path: what stands for that, the worker's Rack says.
     if head.uri.path() != "*" {
-        let (script_name, path_info) = asked.place;
-        if !script_name.is_empty() {
-            push(record, key::SCRIPT_NAME, script_name.as_bytes());
+        if !place.script_name.is_empty() {
+            push(record, key::SCRIPT_NAME, place.script_name.as_bytes());
         }
-        push(record, key::PATH_INFO, path_info.as_bytes());
+        push(record, key::PATH_INFO, place.path_info.as_bytes());
     }
     match head.uri.query() {
         Some(query) if !query.is_empty() => push(record, key::QUERY_STRING, query.as_bytes()),

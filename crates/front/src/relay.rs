@@ -42,7 +42,7 @@ pub async fn reply(
     ticket: Ticket,
     beside: Option<(&Aside, Version)>,
 ) -> Result<Response<ReplyBody>, Stop> {
-    let wants_body = ticket.wants_body;
+    let (mount, wants_body) = (ticket.mount, ticket.wants_body);
     let mut stream = Stream::new(ticket);
     let mut head = None;
     let mut read = Ok(false);
@@ -84,7 +84,7 @@ pub async fn reply(
     }
     let mut response = respond(stream, head, wants_body);
     if wants_body {
-        until_close::prepare(&mut response, aside, version).await;
+        until_close::prepare(&mut response, aside, version, mount).await;
     }
     Ok(response)
 }

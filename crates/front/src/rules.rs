@@ -1,16 +1,16 @@
 //! The rules of `door` at a connection: its bytes are scanned as they are read, its heads judged
 //! before anything is done for them.
 
+use crate::here;
 use crate::peer::Peer;
-use crate::table;
 use door::Fault;
 use door::forwarded::{self, Claims, Field, Trust};
 use door::host::Authority;
-use door::path;
 use hyper::http::request::Parts;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::control::MountId;
 use wire::settings::network;
 
 /// What the scan of a connection's bytes has to say to those who answer its requests.
@@ -50,7 +50,7 @@ impl Watch {
 pub fn trust() -> &'static Trust {
     static TRUST: OnceLock<Trust> = OnceLock::new();
     TRUST.get_or_init(|| {
-        let declared = table::with(|table| &table.options.trusted_proxies);
+        let declared = &here::options().trusted_proxies;
         let networks = declared.iter().filter_map(|text| network(text)).collect();
         Trust { networks, unix: declared.iter().any(|text| text == "unix") }
     })
@@ -73,11 +73,11 @@ impl Word {
         if !trust.is_declared() {
             return Word::Unjudged;
         }
-        let field = table::with(|table| match table.options.forwarded.as_str() {
+        let field = match here::options().forwarded.as_str() {
             "forwarded" => Field::Forwarded,
             "none" => Field::Neither,
             _ => Field::XForwarded,
-        });
+        };
         Word::Taken(if trust.covers(client) { field } else { Field::Neither })
     }
 
@@ -98,17 +98,20 @@ pub struct Asked<'a> {
     pub instead_of_host: bool,
     /// What trusted proxies say.
     pub claims: Claims<'a>,
-    /// SCRIPT_NAME and PATH_INFO, as sent.
-    pub place: (&'a str, &'a str),
 }
 
-/// Judges a head; the app lies under `prefix`.
-pub fn judge<'a>(
-    head: &'a Parts,
-    peer: &Peer,
-    number: u64,
-    prefix: &str,
-) -> Result<Asked<'a>, Fault> {
+/// Where a request goes.
+pub struct Place<'a> {
+    /// Its mount.
+    pub mount: MountId,
+    /// The part of the path that names the mount, as sent.
+    pub script_name: &'a str,
+    /// The rest of it.
+    pub path_info: &'a str,
+}
+
+/// Judges a head.
+pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>, Fault> {
     peer.watch.check(number)?;
     let asked = door::http::judge(&head.method, &head.uri, head.version, &head.headers)?;
     let claims = match peer.word {
@@ -116,9 +119,19 @@ pub fn judge<'a>(
         Word::Unjudged => Claims::default(),
     };
     let instead_of_host = claims.host.is_some() || head.uri.authority().is_some();
-    let place = match head.uri.path() {
-        "*" => ("", "*"),
-        path => path::split(path, prefix).ok_or(Fault::NotHere)?,
-    };
-    Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims, place })
+    Ok(Asked { authority: claims.host.or(asked), instead_of_host, claims })
+}
+
+/// Finds the mount.
+pub fn place<'a>(head: &'a Parts, asked: &Asked) -> Result<Place<'a>, Fault> {
+    let path = head.uri.path();
+    let host = asked.authority.as_ref().map(|authority| authority.host);
+    // `OPTIONS *` asks about the server: what lies at its root answers.
+    let (mount, end) = match path {
+        "*" => here::route(host, "/").map(|(mount, _)| (mount, 0)),
+        path => here::route(host, path),
+    }
+    .ok_or(Fault::NotHere)?;
+    let (script_name, path_info) = path.split_at(end);
+    Ok(Place { mount, script_name, path_info })
 }

@@ -4,6 +4,7 @@
 //! Looked at in the front thread's tick and found by the queue itself, oldest first, so that a
 //! request costs nothing more for having a deadline.
 
+use crate::mounts::Mount;
 use crate::refuse::log;
 use crate::table::Table;
 use std::time::{Duration, Instant};
@@ -11,28 +12,26 @@ use std::time::{Duration, Instant};
 /// The least time between two lines in the log.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
-/// Sheds a front thread's requests, and says so now and then.
+/// Sheds a front thread's requests to one mount, and says so now and then.
+#[derive(Default)]
 pub struct Shedder {
-    /// `queue_timeout`; none: requests wait for ever.
-    timeout: Option<Duration>,
     /// Shed, but not in the log yet.
     unsaid: u64,
     said: Option<Instant>,
 }
 
 impl Shedder {
-    /// Sheds what has waited longer than `timeout`; nothing if that is zero.
-    pub fn new(timeout: Duration) -> Shedder {
-        Shedder { timeout: (!timeout.is_zero()).then_some(timeout), unsaid: 0, said: None }
-    }
-
     /// Called every few milliseconds while there are requests.
-    pub fn look(&mut self, table: &Table) {
-        let Some(timeout) = self.timeout else { return };
-        self.unsaid += table.shed(timeout);
+    pub fn look(&mut self, table: &Table, mount: &Mount) {
+        let timeout = mount.options.queue_timeout;
+        if !timeout.is_zero() {
+            self.unsaid += table.shed(timeout);
+        }
         if let Some(count) = self.take_due(Instant::now()) {
-            let timeout = timeout.as_secs_f64();
-            log(&format!("shed, for they waited longer than queue_timeout ({timeout} s): {count}"));
+            let (tag, timeout) = (mount.tag(), timeout.as_secs_f64());
+            log(&format!(
+                "{tag}shed, for they waited longer than queue_timeout ({timeout} s): {count}"
+            ));
         }
     }
 
@@ -59,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_first_is_said_at_once_and_the_rest_together() {
-        let mut shedder = Shedder::new(Duration::from_millis(500));
+        let mut shedder = Shedder::default();
         let start = Instant::now();
         assert_eq!(shedder.take_due(start), None);
         shedder.unsaid = 1;

@@ -114,11 +114,11 @@ impl Stream {
         if wait_for_errors && self.errors.as_ref().is_some_and(|outlet| outlet.is_full()) {
             return Ok(false);
         }
-        let slot = ticket.slot;
-        let position = ticket.position;
-        let mut passed =
-            |kind| table::with(|table| table.exchange.borrow_mut().fetch(slot, position, kind));
-        let (state, more, rest, overdue) = table::with(|table| {
+        let (mount, slot, position) = (ticket.mount, ticket.slot, ticket.position);
+        let mut passed = |kind| {
+            table::with(mount, |table| table.exchange.borrow_mut().fetch(slot, position, kind))
+        };
+        let (state, more, rest, overdue) = table::with(mount, |table| {
             let shared = &table.board().slots[slot as usize];
             // The state first: what is written before DONE is then surely seen.
             let state = shared.word().state;
@@ -128,7 +128,7 @@ impl Stream {
             let there = shared.written.load(Acquire).wrapping_sub(read).min(REPLY_BYTES as u32);
             let rest = if state == State::Done && read == 0 && there >= view::LEAST {
                 let room = self.errors.is_none() || there as usize <= errors::MOST;
-                (room && view::allowed(there)).then_some(there)
+                (room && view::allowed(table, there)).then_some(there)
             } else {
                 None
             };
@@ -269,7 +269,9 @@ impl Stream {
     pub fn wait(&self, context: &Context<'_>) -> bool {
         self.errors.iter().for_each(|outlet| outlet.wait_for_room(context.waker()));
         match &self.ticket {
-            Some(ticket) => table::with(|table| table.wait(ticket.slot, context.waker())),
+            Some(ticket) => {
+                table::with(ticket.mount, |table| table.wait(ticket.slot, context.waker()))
+            }
             None => false,
         }
     }

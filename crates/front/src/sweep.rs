@@ -1,11 +1,10 @@
 //! The connections of a front thread, looked at a few times a second: what is due on one, its task
 //! is woken for. So timeouts cost a request no timer, only a store of a coarse clock.
 
-use crate::Options;
 use crate::drain::Drain;
 use crate::link::{Due, Moment};
 use crate::peer::Peer;
-use crate::table;
+use crate::{Options, here, table};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -85,13 +84,11 @@ impl Drop for Watched {
 
 /// What is due on a connection of this thread.
 pub fn due(peer: &Peer) -> Option<Due> {
-    table::with(|table| {
-        let queued = |slot: u32, position| {
-            let word = table.board().slots[slot as usize].word();
-            word.state == State::Queued && word.position == position
-        };
-        peer.link.judge(ROUND.with(Round::moment), table.options, queued)
-    })
+    let queued = |mount, slot: u32, position| {
+        let word = table::find(mount, |table| table.board().slots[slot as usize].word());
+        word.is_some_and(|word| word.state == State::Queued && word.position == position)
+    };
+    peer.link.judge(ROUND.with(Round::moment), here::options(), queued)
 }
 
 impl Round {

@@ -3,41 +3,38 @@
 //! Every front thread owns a fixed range of slots and chunks, so the free lists are its own memory
 //! and need no lock. Last in, first out: the memory touched stays small.
 
-use crate::Options;
 use crate::exchange::Exchange;
+use crate::here;
 use crate::lend::turn_away;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::Notify;
+use wire::control::MountId;
 use wire::doorbell::FrontBell;
 use wire::slot::Word;
 use wire::sync::Ordering::*;
 use wire::{Board, CHUNKS, REPLY_KEPT, SLOTS, Segment, State, now_ns};
 
-thread_local! {
-    static TABLE: OnceCell<Table> = const { OnceCell::new() };
+/// Uses the calling thread's table of a mount that has a request in it.
+pub fn with<T>(mount: MountId, use_it: impl FnOnce(&Table) -> T) -> T {
+    find(mount, use_it).expect("a mount with requests keeps its table")
 }
 
-/// Gives the calling thread its table.
-pub fn install(table: Table) {
-    TABLE.with(|cell| assert!(cell.set(table).is_ok(), "a thread has one table"));
+/// Uses the calling thread's table of a mount, if it has one.
+pub fn find<T>(mount: MountId, use_it: impl FnOnce(&Table) -> T) -> Option<T> {
+    here::with(|here| here.table(mount, use_it))
 }
 
-/// Uses the calling thread's table.
-pub fn with<T>(use_it: impl FnOnce(&Table) -> T) -> T {
-    TABLE.with(|cell| use_it(cell.get().expect("installed when the thread started")))
-}
-
-/// What a front thread knows of its slots.
+/// What a front thread knows of its slots in the segment of a mount.
 pub struct Table {
     /// The mapping.
-    pub segment: &'static Segment,
-    /// Rung when the thread gets its first request in flight.
-    pub busy: Arc<Notify>,
+    pub segment: Arc<Segment>,
+    /// Rung when the first request gets a slot.
+    busy: Arc<Notify>,
     front: usize,
     slots: Range<usize>,
     free: RefCell<Vec<u32>>,
@@ -46,18 +43,9 @@ pub struct Table {
     touched: RefCell<BTreeSet<u32>>,
     /// Who waits for the slot at this offset of the range.
     waiting: RefCell<Vec<Option<Waker>>>,
-    /// The front's settings.
-    pub options: &'static Options,
     /// What workers have passed.
     pub exchange: RefCell<Exchange>,
-    /// Requests put since the thread started.
-    puts: Cell<u64>,
-    /// How many there were when it last looked at replies.
-    looked_at: Cell<u64>,
 }
-
-/// Replies are looked at after so many puts even if the thread never runs out of work.
-const PUTS_BETWEEN_LOOKS: u64 = 64;
 
 fn share(total: usize, index: usize, count: usize) -> Range<usize> {
     total * index / count..total * (index + 1) / count
@@ -67,11 +55,11 @@ impl Table {
     /// The table of thread `index` of `count`: takes every slot of its range that no worker still
     /// holds for an earlier front.
     pub fn new(
-        segment: &'static Segment,
+        segment: Arc<Segment>,
         index: usize,
         count: usize,
         exchange: Exchange,
-        options: &'static Options,
+        busy: Arc<Notify>,
     ) -> Table {
         let slots = share(SLOTS, index, count);
         let mut chunks: Vec<u16> = share(CHUNKS, index, count).rev().map(|c| c as u16).collect();
@@ -91,26 +79,12 @@ impl Table {
         }
         let waiting = RefCell::new(vec![None; slots.len()]);
         let (free, chunks) = (RefCell::new(free), RefCell::new(chunks));
-        let touched = RefCell::default();
-        let busy = Arc::new(Notify::new());
-        Table {
-            segment,
-            busy,
-            front: index,
-            slots,
-            free,
-            chunks,
-            touched,
-            waiting,
-            exchange: exchange.into(),
-            options,
-            puts: Cell::new(0),
-            looked_at: Cell::new(0),
-        }
+        let (touched, exchange) = (RefCell::default(), exchange.into());
+        Table { segment, busy, front: index, slots, free, chunks, touched, waiting, exchange }
     }
 
     /// The shared atomics.
-    pub fn board(&self) -> &'static Board {
+    pub fn board(&self) -> &Board {
         self.segment.board()
     }
 
@@ -124,13 +98,9 @@ impl Table {
         self.front
     }
 
-    fn bell(&self) -> &'static FrontBell {
+    /// What tells the thread of replies.
+    pub fn bell(&self) -> &FrontBell {
         &self.board().fronts[self.front]
-    }
-
-    /// Requests put since the thread started.
-    pub fn requests(&self) -> u64 {
-        self.puts.get()
     }
 
     /// Slots that are not free.
@@ -239,17 +209,8 @@ impl Table {
         }
     }
 
-    /// After a put: looks at replies now and then, even under load that never pauses.
-    pub fn count_put(&self) {
-        self.puts.set(self.puts.get() + 1);
-        if self.puts.get() - self.looked_at.get() >= PUTS_BETWEEN_LOOKS {
-            self.look();
-        }
-    }
-
     /// Wakes whoever waits for a slot that has news. True if there was anything to do.
-    fn look(&self) -> bool {
-        self.looked_at.set(self.puts.get());
+    pub fn look(&self) -> bool {
         let mut any = false;
         self.bell().drain(|slot| {
             let Some(place) = (slot as usize).checked_sub(self.slots.start) else { return };
@@ -289,25 +250,14 @@ impl Table {
     }
 }
 
-/// The thread has nothing to do: look for replies, and if there are none announce the sleep.
-/// Tasks woken here keep the runtime from sleeping.
-pub fn before_sleep() {
-    with(|table| while !table.look() && !table.bell().announce_sleep() {});
-}
-
-/// The thread is awake: workers need not ring.
-pub fn after_sleep() {
-    with(|table| table.bell().awake());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn table(segment: &'static Segment, index: usize, count: usize) -> Table {
+    fn table(segment: &Arc<Segment>, index: usize, count: usize) -> Table {
         let (ours, _) = std::os::unix::net::UnixStream::pair().unwrap();
-        let options = Box::leak(Box::new(Options::default()));
-        Table::new(segment, index, count, Exchange::new(ours.into()), options)
+        let exchange = Exchange::new(ours.into());
+        Table::new(segment.clone(), index, count, exchange, Arc::default())
     }
 
     fn put(table: &Table) -> (u32, u64) {
@@ -317,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_shed_request_whose_client_leaves_gives_its_slot_back() {
-        let table = table(Segment::create().unwrap().forever(), 0, 1);
+        let table = table(&Segment::create().unwrap().into(), 0, 1);
         let (slot, position) = put(&table);
         table.wait(slot, Waker::noop());
         assert_eq!((table.shed(Duration::ZERO), table.in_flight()), (1, 1));
@@ -328,8 +278,8 @@ mod tests {
 
     #[test]
     fn what_a_worker_has_or_another_front_thread_put_is_not_shed() {
-        let segment = Segment::create().unwrap().forever();
-        let tables = [0, 1].map(|index| table(segment, index, 2));
+        let segment = Segment::create().unwrap().into();
+        let tables = [0, 1].map(|index| table(&segment, index, 2));
         let board = segment.board();
         board.header.serving.store(1, Relaxed);
         put(&tables[0]);

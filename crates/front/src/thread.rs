@@ -1,4 +1,4 @@
-//! The front's threads: one single-threaded runtime each, nothing shared but the segment.
+//! The front's threads: one single-threaded runtime each, nothing shared but segments.
 //!
 //! The first thread also accepts, and listens to the supervisor. A thread looks at its doorbell
 //! whenever it runs out of work, just before it would sleep, so that no task and no system call
@@ -7,17 +7,16 @@
 
 use crate::accept::{self, Hands};
 use crate::drain::Drain;
-use crate::exchange::Exchange;
+use crate::here::{self, Here};
 use crate::pace::Pace;
-use crate::shed::Shedder;
 use crate::sweep;
-use crate::table::{self, Table};
-use crate::{Options, Setup, control, limits, pump, spool};
+use crate::{Options, Setup, control, limits, spool};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use wire::{FRONTS, Segment};
+use tokio::sync::Notify;
+use wire::FRONTS;
 
 /// How long a request may wait beside a sleeping worker before another one is woken for it: the
 /// first may have been stopped, or be slow to get up.
@@ -29,33 +28,26 @@ const DISK_STEPS: usize = 8;
 
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
-    let segment = Segment::open(setup.segment)?.forever();
     let count = setup.bells.len();
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
     }
-    if setup.exchanges.len() != count {
-        return Err(io::Error::other("a front thread lacks its exchange socket"));
-    }
     // For as long as the process lives: every connection looks at them.
     let options: &'static Options = Box::leak(Box::new(setup.options));
-    let queue_timeout = options.mount.queue_timeout;
     spool::check(&options.spool_dir);
     limits::raise_descriptors();
     let drain = Drain::new();
-    let mut ways = setup.bells.into_iter().zip(setup.exchanges);
-    let (first_bell, first_exchange) = ways.next().expect("counted above");
+    let mut bells = setup.bells.into_iter();
+    let first_bell = bells.next().expect("counted above");
     let mut hands = Hands::new();
-    for (index, (bell, exchange)) in (1..).zip(ways) {
+    for (index, bell) in (1..).zip(bells) {
         let (give, take) = tokio::sync::mpsc::unbounded_channel();
         hands.add(give);
         let drain = drain.clone();
         let serve = move || {
-            let exchange = Exchange::new(exchange);
-            let runtime = runtime(Table::new(segment, index, count, exchange, options))?;
-            runtime.block_on(async {
+            runtime(Here::new(options, index, count))?.block_on(async {
                 let _bell = control::watch(bell)?;
-                tokio::spawn(tick(queue_timeout));
+                tokio::spawn(tick());
                 tokio::spawn(sweep::run(options, drain));
                 accept::take_over(take).await;
                 Ok::<_, io::Error>(())
@@ -63,51 +55,47 @@ pub fn run(setup: Setup) -> io::Result<()> {
         };
         std::thread::Builder::new().name(format!("front {index}")).spawn(serve)?;
     }
-    let exchange = Exchange::new(first_exchange);
-    runtime(Table::new(segment, 0, count, exchange, options))?.block_on(async {
+    runtime(Here::new(options, 0, count))?.block_on(async {
         let _bell = control::watch(first_bell)?;
-        tokio::spawn(tick(queue_timeout));
+        tokio::spawn(tick());
         tokio::spawn(sweep::run(options, drain.clone()));
         control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
     })
 }
 
-fn runtime(table: Table) -> io::Result<Runtime> {
-    table::install(table);
+fn runtime(here: Here) -> io::Result<Runtime> {
+    here::install(here);
     Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(DISK_STEPS)
-        .on_thread_park(table::before_sleep)
-        .on_thread_unpark(table::after_sleep)
+        .on_thread_park(here::before_sleep)
+        .on_thread_unpark(here::after_sleep)
         .build()
 }
 
 /// While requests are under way: looks for those that have waited too long, for one that waits
 /// although a worker sleeps, and keeps the thread's pace.
-async fn tick(queue_timeout: Duration) {
-    let busy: Arc<tokio::sync::Notify> = table::with(|table| table.busy.clone());
-    let mut shedder = Shedder::new(queue_timeout);
+async fn tick() {
+    let busy: Arc<Notify> = here::with(Here::busy);
     let mut pace = Pace::new();
     loop {
-        if table::with(|table| table.in_flight() == 0) && !shedder.has_unsaid() {
+        if here::with(Here::is_quiet) {
             idle(&busy).await;
         }
         tokio::time::sleep(NUDGE).await;
-        pump::look();
-        table::with(|table| {
-            shedder.look(table);
-            table.nudge(NUDGE);
-            pace.look(table.requests());
+        here::with(|here| {
+            here.tick(NUDGE);
+            pace.look(here.requests());
         });
     }
 }
 
 /// Waits for the thread's next request. Memory of long replies is kept for those that come soon.
-async fn idle(busy: &tokio::sync::Notify) {
-    let touched = table::with(|table| table.has_touched());
+async fn idle(busy: &Notify) {
+    let touched = here::with(Here::has_touched);
     if touched && tokio::time::timeout(QUIET, busy.notified()).await.is_ok() {
         return;
     }
-    table::with(Table::give_back);
+    here::with(Here::give_back);
     busy.notified().await;
 }

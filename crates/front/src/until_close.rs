@@ -5,24 +5,30 @@
 //! reply: our version goes out beside hyper's reply, whose first word is left out.
 
 use crate::aside::Aside;
+use crate::here;
 use crate::relay::ReplyBody;
-use crate::table;
 use http_body::Body;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use hyper::{Response, StatusCode, Version};
 use std::future::poll_fn;
 use std::task::Poll;
+use wire::control::MountId;
 
 const OURS: &[u8] = b"HTTP/1.1 ";
 const HYPERS: &[u8] = b"HTTP/1.0 ";
 
 /// Makes the connection's end the reply's, where nothing else can be.
-pub async fn prepare(response: &mut Response<ReplyBody>, aside: &Aside, version: Version) {
+pub async fn prepare(
+    response: &mut Response<ReplyBody>,
+    aside: &Aside,
+    version: Version,
+    mount: MountId,
+) {
     if response.body().size_hint().exact().is_some() || !is_unknown(response) {
         return;
     }
     if version >= Version::HTTP_11 {
-        if table::with(|table| table.options.mount.chunked_transfer) {
+        if here::mount_options(mount).chunked_transfer {
             return;
         }
         *response.version_mut() = Version::HTTP_10;

@@ -3,8 +3,9 @@
 
 use crate::admit::Ticket;
 use crate::stream::Stream;
-use crate::table;
+use crate::table::{self, Table};
 use bytes::Bytes;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use wire::Segment;
 use wire::frame::{Event, Malformed};
@@ -18,12 +19,12 @@ const MOST: usize = 64 << 20;
 static VIEWED: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether one more reply of this length may stay in its window: few enough do.
-pub fn allowed(length: u32) -> bool {
-    VIEWED.load(Relaxed) + length as usize <= MOST && table::with(|table| table.has_plenty())
+pub fn allowed(table: &Table, length: u32) -> bool {
+    VIEWED.load(Relaxed) + length as usize <= MOST && table.has_plenty()
 }
 
 struct View {
-    segment: &'static Segment,
+    segment: Arc<Segment>,
     ticket: Ticket,
     from: usize,
     length: usize,
@@ -57,7 +58,7 @@ impl Stream {
         let copied = copied.map_or(0, |part| part.len());
         let (from, length) = (read - copied, written - read + copied);
         VIEWED.fetch_add(length, Relaxed);
-        let segment = table::with(|table| table.segment);
+        let segment = table::with(ticket.mount, |table| table.segment.clone());
         let all = Bytes::from_owner(View { segment, ticket, from, length });
         let mut input = &all[copied..];
         let begin = input.as_ptr();

@@ -155,7 +155,6 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
         spool_dir: said.text("spool_dir")?.into(),
         access_log: said.maybe("access_log")?.map(Into::into),
         access_log_format: said.text("access_log_format")?,
-        mount: front::MountOptions::default(),
     })
 }
 

@@ -35,18 +35,13 @@ fn read(setup: &str, assets: Assets) -> io::Result<front::Setup> {
         })
         .collect::<io::Result<_>>()?;
     Ok(front::Setup {
-        segment: fd(&setup["segment"])?,
         supervisor: fd(&setup["supervisor"])?,
         counters: fd(&setup["counters"])?,
         control: fd(&setup["control"])?,
         bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
         listeners,
-        exchanges: list(&setup["exchanges"]).map(fd).collect::<io::Result<_>>()?,
         assets,
-        options: front::Options {
-            mount: serde_json::from_value(setup["mount"].clone())?,
-            ..serde_json::from_value(setup["options"].clone())?
-        },
+        options: serde_json::from_value(setup["options"].clone())?,
     })
 }
 

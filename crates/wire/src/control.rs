@@ -11,6 +11,16 @@ pub const MOLD_FD: &str = "ORIBI_MOLD";
 /// The environment variable with a front's setup: JSON, fds as numbers.
 pub const FRONT_SETUP: &str = "ORIBI_FRONT";
 
+/// Names a mount of a server for as long as that runs; given in order, and never again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MountId(pub u16);
+
+impl fmt::Display for MountId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// What a mold says to its supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromMold {
@@ -84,15 +94,23 @@ pub enum ToMold {
 /// What the front says to its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromFront {
-    /// It has mapped the segment and its runtime is up.
+    /// Its runtime is up.
     Ready,
     /// All connections are finished; it exits 0.
     Drained,
+    /// None of the mount's requests is left, and its segment is let go.
+    Unmounted(MountId),
 }
 
 /// What the supervisor says to the front.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToFront {
+    /// A mount from now on, as JSON (`front::Mount`). Fds of one that has workers: its segment, then
+    /// one exchange socket for each front thread. Of a mount that is there already: its new
+    /// settings, without fds.
+    Mount(String),
+    /// No new request goes to this mount; answered by `Unmounted` when those it has are finished.
+    Unmount(MountId),
     /// Start accepting: the first worker exists.
     Accept,
     /// Leave connections to the other server that shares the listeners, as far as workers lack.
@@ -196,44 +214,56 @@ impl fmt::Display for ToMold {
 impl FromFront {
     /// Reads one packet.
     pub fn parse(packet: &[u8]) -> Result<FromFront, Unknown> {
-        match text(packet)? {
-            "ready" => Ok(FromFront::Ready),
-            "drained" => Ok(FromFront::Drained),
-            other => Err(Unknown(other.into())),
+        let line = text(packet)?;
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "ready" if line == word => Some(FromFront::Ready),
+            "drained" if line == word => Some(FromFront::Drained),
+            "unmounted" => rest.parse().ok().map(|id| FromFront::Unmounted(MountId(id))),
+            _ => None,
         }
+        .ok_or_else(|| Unknown(line.into()))
     }
 }
 
 impl fmt::Display for FromFront {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            FromFront::Ready => "ready",
-            FromFront::Drained => "drained",
-        })
+        match self {
+            FromFront::Ready => f.write_str("ready"),
+            FromFront::Drained => f.write_str("drained"),
+            FromFront::Unmounted(id) => write!(f, "unmounted {id}"),
+        }
     }
 }
 
 impl ToFront {
     /// Reads one packet.
     pub fn parse(packet: &[u8]) -> Result<ToFront, Unknown> {
-        match text(packet)? {
-            "accept" => Ok(ToFront::Accept),
-            "yield" => Ok(ToFront::Yield),
-            "drain" => Ok(ToFront::Drain),
-            "reopen" => Ok(ToFront::Reopen),
-            other => Err(Unknown(other.into())),
+        let line = text(packet)?;
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "mount" => Some(ToFront::Mount(rest.to_string())),
+            "unmount" => rest.parse().ok().map(|id| ToFront::Unmount(MountId(id))),
+            "accept" if line == word => Some(ToFront::Accept),
+            "yield" if line == word => Some(ToFront::Yield),
+            "drain" if line == word => Some(ToFront::Drain),
+            "reopen" if line == word => Some(ToFront::Reopen),
+            _ => None,
         }
+        .ok_or_else(|| Unknown(line.into()))
     }
 }
 
 impl fmt::Display for ToFront {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            ToFront::Accept => "accept",
-            ToFront::Yield => "yield",
-            ToFront::Drain => "drain",
-            ToFront::Reopen => "reopen",
-        })
+        match self {
+            ToFront::Mount(json) => write!(f, "mount {json}"),
+            ToFront::Unmount(id) => write!(f, "unmount {id}"),
+            ToFront::Accept => f.write_str("accept"),
+            ToFront::Yield => f.write_str("yield"),
+            ToFront::Drain => f.write_str("drain"),
+            ToFront::Reopen => f.write_str("reopen"),
+        }
     }
 }
 
@@ -264,10 +294,18 @@ mod tests {
         for message in told {
             assert_eq!(ToMold::parse(message.to_string().as_bytes()), Ok(message));
         }
-        for message in [FromFront::Ready, FromFront::Drained] {
+        for message in [FromFront::Ready, FromFront::Drained, FromFront::Unmounted(MountId(7))] {
             assert_eq!(FromFront::parse(message.to_string().as_bytes()), Ok(message));
         }
-        for message in [ToFront::Accept, ToFront::Yield, ToFront::Drain, ToFront::Reopen] {
+        let asked = [
+            ToFront::Mount("{\"id\": 1}".into()),
+            ToFront::Unmount(MountId(65535)),
+            ToFront::Accept,
+            ToFront::Yield,
+            ToFront::Drain,
+            ToFront::Reopen,
+        ];
+        for message in asked {
             assert_eq!(ToFront::parse(message.to_string().as_bytes()), Ok(message));
         }
     }
@@ -281,6 +319,9 @@ mod tests {
             assert!(ToMold::parse(line.as_bytes()).is_err(), "{line:?}");
         }
         assert!(FromFront::parse(b"\xff").is_err());
-        assert!(ToFront::parse(b"accept ").is_err());
+        for line in [&b"accept "[..], b"unmount", b"unmount 65536", b"unmount -1", b"reopen it"] {
+            assert!(ToFront::parse(line).is_err(), "{line:?}");
+        }
+        assert!(FromFront::parse(b"unmounted x").is_err());
     }
 }

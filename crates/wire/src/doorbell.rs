@@ -172,6 +172,18 @@ impl Board {
     }
 }
 
+/// A front thread that has a bell in each of several segments is about to sleep: one fence for all.
+/// False: there is something to look at after all, and nothing is announced.
+pub fn announce_sleep<'a>(bells: impl Iterator<Item = &'a FrontBell> + Clone) -> bool {
+    bells.clone().for_each(|bell| bell.sleeping.store(1, Relaxed));
+    fence(SeqCst);
+    let quiet = bells.clone().all(|bell| bell.summary.load(Relaxed) == 0);
+    if !quiet {
+        bells.for_each(FrontBell::awake);
+    }
+    quiet
+}
+
 /// What a front thread has to look at: one bit for each slot whose reply has moved on.
 #[repr(C)]
 pub struct FrontBell {
@@ -204,13 +216,7 @@ impl FrontBell {
 
     /// The front thread is about to sleep. False: there is something to look at after all.
     pub fn announce_sleep(&self) -> bool {
-        self.sleeping.store(1, Relaxed);
-        fence(SeqCst);
-        let quiet = self.summary.load(Relaxed) == 0;
-        if !quiet {
-            self.sleeping.store(0, Relaxed);
-        }
-        quiet
+        announce_sleep([self].into_iter())
     }
 
     /// The front thread is awake: nobody needs to ring.

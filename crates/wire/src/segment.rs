@@ -6,19 +6,20 @@
 use crate::layout::*;
 use crate::memory;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::mm::munmap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::*;
 
-/// A mapped segment. It stays mapped until the process ends: workers and front never let go.
+/// A mapped segment, until it is dropped. Workers never let go of theirs.
 pub struct Segment {
     base: NonNull<u8>,
     fd: OwnedFd,
 }
 
-// SAFETY: the mapping is never moved or unmapped, and what it holds is atomics (`Board`) or bytes
-// whose present owner the slot states name.
+// SAFETY: the mapping is never moved, and unmapped only when nobody borrows it; what it holds is
+// atomics (`Board`) or bytes whose present owner the slot states name.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
@@ -54,8 +55,8 @@ impl Segment {
 
     /// The shared atomics.
     pub fn board(&self) -> &Board {
-        // SAFETY: the mapping is page-aligned, longer than a board, never unmapped, and a board is
-        // nothing but atomics, for which every bit pattern is valid.
+        // SAFETY: the mapping is page-aligned, longer than a board, mapped for as long as it
+        // is borrowed, and a board is nothing but atomics, for which every bit pattern is valid.
         unsafe { self.base.cast::<Board>().as_ref() }
     }
 
@@ -210,6 +211,13 @@ impl Segment {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // Fails only where memory files cannot have holes: then it is kept.
         let _ = fallocate(&self.fd, flags, from as u64, length as u64);
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this segment's own, and every reference into it borrows from here.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), SEGMENT_BYTES) };
     }
 }
 

@@ -8,7 +8,7 @@ use crate::io::Socket;
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, Seldom};
-use crate::{connection, drain, sweep, table};
+use crate::{connection, drain, here, sweep};
 use bytes::{Buf, Bytes, BytesMut};
 use door::fastcgi::{self, Begin, Record, kind, role, status};
 use std::future::poll_fn;
@@ -219,8 +219,8 @@ impl Connection {
         if record.kind != kind::GET_VALUES {
             return fastcgi::put_unknown_type(out.small(), record.kind);
         }
-        let (connections, requests) = table::with(|table| {
-            let most = table.options.connections;
+        let (connections, requests) = here::with(|here| {
+            let most = here.options.connections;
             (if most == 0 { wire::SLOTS } else { most }, wire::SLOTS)
         });
         let (connections, requests) = (connections.to_string(), requests.to_string());
@@ -354,5 +354,5 @@ impl Request {
 
 /// Longest variables of a request in bytes.
 fn limit() -> usize {
-    table::with(|table| table.options.head_limit)
+    here::options().head_limit
 }

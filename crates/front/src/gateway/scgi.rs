@@ -10,7 +10,7 @@ use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, Seldom};
 use crate::relay::ReplyBody;
-use crate::{connection, sweep, table};
+use crate::{connection, here, sweep};
 use bytes::{Bytes, BytesMut};
 use door::cgi::Variables;
 use door::scgi;
@@ -119,7 +119,7 @@ struct Client {
 impl Client {
     /// The length of the headers when they are all there; None: there will be none.
     fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Option<usize>> {
-        let limit = table::with(|table| table.options.head_limit);
+        let limit = here::options().head_limit;
         loop {
             match scgi::headers(&self.read, limit) {
                 Ok(Some((_, length))) => return Poll::Ready(Some(length)),
@@ -166,7 +166,7 @@ impl Client {
             // There is nothing to be said behind the body.
             self.read.clear();
             match ready!(self.poll_read(context, BEHIND)) {
-                Ok(0) if table::with(|table| table.options.half_close_timeout.is_zero()) => {
+                Ok(0) if here::options().half_close_timeout.is_zero() => {
                     return Poll::Ready(());
                 }
                 Ok(0) => self.peer.link.end_is_hidden(),

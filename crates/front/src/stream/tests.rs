@@ -1,14 +1,15 @@
 use super::*;
-use crate::exchange::Exchange;
-use crate::options::Options;
-use crate::table::Table;
+use crate::here::{self, Here};
+use crate::mounts::{Arrival, Mount, Serves};
+use crate::options::{MountOptions, Options};
 use std::task::Waker;
+use wire::control::MountId;
 use wire::frame::{self, header};
 use wire::{Claim, Segment};
 
 /// A request that a worker has begun and the test plays the worker of.
 struct Begun {
-    segment: &'static Segment,
+    segment: Arc<Segment>,
     claim: Claim,
     outlet: Arc<Outlet>,
     stream: Stream,
@@ -18,12 +19,23 @@ struct Begun {
 impl Begun {
     /// On a thread that has no table yet.
     fn new() -> Begun {
-        let segment = Segment::create().unwrap().forever();
+        let segment = Arc::new(Segment::create().unwrap());
         segment.board().header.serving.store(1, Relaxed);
         let (ours, _) = std::os::unix::net::UnixStream::pair().unwrap();
         let options = Box::leak(Box::new(Options::default()));
-        table::install(Table::new(segment, 0, 1, Exchange::new(ours.into()), options));
-        let (slot, position) = table::with(|table| {
+        here::install(Here::new(options, 0, 1));
+        let mount = Mount {
+            id: 0,
+            name: "/".into(),
+            hosts: Vec::new(),
+            path: String::new(),
+            declared: false,
+            serves: Serves::App {},
+            options: MountOptions::default(),
+        };
+        let ways = Some((segment.clone(), ours.into()));
+        here::with(|here| here.mount(Arrival { mount: mount.into(), ways }));
+        let (slot, position) = table::with(MountId(0), |table| {
             let slot = table.take_slot().unwrap();
             (slot, table.board().put(slot).unwrap())
         });

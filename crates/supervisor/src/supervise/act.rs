@@ -59,23 +59,21 @@ impl Supervisor {
         let numbers =
             |fds: &[OwnedFd]| -> Vec<i32> { fds.iter().map(AsRawFd::as_raw_fd).collect() };
         let setup = json!({
-            "segment": self.segment.as_fd().as_raw_fd(),
             "supervisor": self.pidfd.as_raw_fd(),
             "counters": self.counters.as_fd().as_raw_fd(),
             "bells": numbers(&self.bells),
-            "exchanges": numbers(&self.exchanges.fronts),
             "listeners": listeners,
             "options": self.settings.front,
-            "mount": self.settings.mounts[0].front,
             "identity": self.identity.as_ref().map(Identity::to_json),
         });
-        let mut fds: Vec<BorrowedFd> =
-            vec![self.segment.as_fd(), self.pidfd.as_fd(), self.counters.as_fd()];
+        let mut fds: Vec<BorrowedFd> = vec![self.pidfd.as_fd(), self.counters.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
-        fds.extend(self.exchanges.fronts.iter().map(AsFd::as_fd));
         fds.extend(self.listeners.iter().map(AsFd::as_fd));
         match spawn::front(setup, &fds) {
-            Ok(spawned) => self.children.front = Some(spawned.into()),
+            Ok(spawned) => {
+                self.children.front = Some(spawned.into());
+                self.mount();
+            }
             Err(error) => {
                 say(&format!("cannot start the front: {error}"));
                 self.pending.push_back(Event::FrontDied);
@@ -83,9 +81,30 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn tell_front(&mut self, message: ToFront) {
+    /// Tells the front of the mount, with the ways to its workers.
+    fn mount(&self) {
+        let mount = &self.settings.mounts[0];
+        let mount = front::Mount {
+            id: 0,
+            name: mount.name.clone(),
+            hosts: mount.hosts.clone(),
+            path: mount.path.clone(),
+            declared: mount.declared,
+            serves: front::Serves::App {},
+            options: mount.front,
+        };
+        let mut fds: Vec<BorrowedFd> = vec![self.segment.as_fd()];
+        fds.extend(self.exchanges.fronts.iter().map(AsFd::as_fd));
+        self.tell_front_with(&ToFront::Mount(json!(mount).to_string()), &fds);
+    }
+
+    pub(super) fn tell_front(&self, message: ToFront) {
+        self.tell_front_with(&message, &[]);
+    }
+
+    fn tell_front_with(&self, message: &ToFront, fds: &[BorrowedFd]) {
         let Some(front) = &self.children.front else { return };
-        let sent = front.channel.as_ref().map(|channel| channel.send(&message.to_string(), &[]));
+        let sent = front.channel.as_ref().map(|channel| channel.send(&message.to_string(), fds));
         if !matches!(sent, Some(Ok(()))) {
             children::kill(&front.pidfd);
         }

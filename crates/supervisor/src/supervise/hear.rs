@@ -99,6 +99,7 @@ impl Supervisor {
                 Ok(Arrival::Packet(packet, _)) => match FromFront::parse(&packet) {
                     Ok(FromFront::Ready) => self.pending.push_back(Event::FrontReady),
                     Ok(FromFront::Drained) => self.pending.push_back(Event::FrontDrained),
+                    Ok(FromFront::Unmounted(_)) => {}
                     Err(unknown) => {
                         say(&format!("front: {unknown}"));
                         children::kill(&front.pidfd);
