@@ -15,7 +15,7 @@ fn options() -> Options {
 /// What is due at that second; the clock stood at its beginning for everything before.
 fn at(link: &Link, second: u64, queued: bool) -> Option<Due> {
     let moment = Moment { now: second * 1000 + 1, draining: None, lag: 0 };
-    link.judge(moment, &options(), |_, _| queued)
+    link.judge(moment, &options(), |_, _, _| queued)
 }
 
 /// A request under way, its client's side closed or not.
@@ -34,7 +34,8 @@ fn a_kept_connection_may_ask_once_more_when_the_front_drains() {
     let link = Link::default();
     link.enter(Phase::Idle);
     link.rests(true);
-    let at = |now, draining| link.judge(Moment { now, draining, lag: 0 }, &options(), |_, _| false);
+    let at =
+        |now, draining| link.judge(Moment { now, draining, lag: 0 }, &options(), |_, _, _| false);
     assert_eq!(at(3000, None), None);
     assert_eq!(at(3000, Some(2600)), None);
     assert_eq!(at(3000, Some(2500)), Some(Due::Close));
@@ -69,7 +70,7 @@ fn each_phase_has_its_patience() {
 #[test]
 fn the_draining_wait_for_nobody_for_long() {
     let moment = Moment { now: 600, draining: Some(0), lag: 0 };
-    let due = |link: &Link| link.judge(moment, &Options::default(), |_, _| false);
+    let due = |link: &Link| link.judge(moment, &Options::default(), |_, _, _| false);
     let link = Link::default();
     assert_eq!(due(&link), Some(Due::Close));
     link.received(b"G");
