@@ -1,10 +1,12 @@
 //! `oribi config`: what holds, and who says so.
 
 use crate::answer::print;
-use crate::layers::{Given, Origin, Said};
+use crate::declared::Declared;
+use crate::layers::{Given, Layer, Origin, Said};
+use crate::options::{self, Mount};
 use crate::sources::Sources;
 use serde_json::json;
-use wire::settings::{Fallback, GROUPS, Group, Setting, Value};
+use wire::settings::{Fallback, GROUPS, MOUNT_WORDS, Scope, Setting, Value};
 
 /// How it is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +21,8 @@ pub enum Form {
 
 /// A setting and its values.
 struct Row {
-    group: &'static Group,
+    /// What it is among.
+    heading: &'static str,
     setting: &'static Setting,
     values: Vec<Given>,
 }
@@ -41,14 +44,27 @@ impl Row {
     }
 }
 
+/// What holds for one mount.
+struct OfMount<'a> {
+    mount: &'a Mount,
+    declared: &'a Declared,
+    rows: Vec<Row>,
+}
+
 /// Prints what holds; says what is wrong with it instead.
 pub fn explain(sources: &Sources, form: Form) -> Result<(), String> {
-    sources.settings()?;
+    let settings = sources.settings()?;
     let rows = rows(&Said(&sources.layers))?;
+    let mounts: Vec<OfMount> = (settings.mounts.iter().zip(&sources.mounts))
+        .map(|(mount, declared)| {
+            let rows = rows_of_mount(mount, declared, &sources.layers);
+            OfMount { mount, declared, rows }
+        })
+        .collect();
     print(&match form {
-        Form::File => file(&rows),
-        Form::Table => table(&rows, sources),
-        Form::Json => as_json(&rows),
+        Form::File => file(&rows, &mounts),
+        Form::Table => table(&rows, &mounts, sources),
+        Form::Json => as_json(&rows, &mounts),
     });
     Ok(())
 }
@@ -66,7 +82,7 @@ fn rows(said: &Said) -> Result<Vec<Row>, String> {
                 }
                 _ => said.all(setting).into_iter().map(|given| plainly(setting, given)).collect(),
             };
-            rows.push(Row { group, setting, values });
+            rows.push(Row { heading: group.heading, setting, values });
         }
     }
     Ok(rows)
@@ -80,13 +96,56 @@ fn plainly(setting: &Setting, given: Given) -> Given {
     }
 }
 
-/// Lines that a configuration file may have.
-fn file(rows: &[Row]) -> String {
-    let lines = rows.iter().filter(|row| !row.values.is_empty()).map(|row| {
-        let values: Vec<String> = row.values.iter().map(|given| quoted(&given.text)).collect();
-        format!("{} {}", row.setting.name, values.join(", "))
+/// What a mount says of itself, and what it has of all that mounts may have.
+fn rows_of_mount(mount: &Mount, declared: &Declared, layers: &[Layer]) -> Vec<Row> {
+    let own: Vec<Layer> =
+        std::iter::once(declared.said.clone()).chain(layers.iter().cloned()).collect();
+    let words = MOUNT_WORDS.iter().map(|setting| Row {
+        heading: "Mounts",
+        setting,
+        values: match (setting.name, declared.word("name")) {
+            ("name", None) => {
+                vec![Given { text: mount.name.clone(), origin: Origin::Default }]
+            }
+            _ => declared.words(setting.name).cloned().collect(),
+        },
     });
-    lines.collect::<Vec<_>>().join("\n")
+    let groups = GROUPS.iter().flat_map(|group| group.settings.iter().map(move |s| (group, s)));
+    let all = groups.filter(|(_, setting)| setting.scope == Scope::Mount);
+    let useful = all.filter(|(_, setting)| options::concerns(setting, &mount.serves));
+    let options = useful.map(|(group, setting)| {
+        let of_server = match setting.name {
+            // Not where the server is, and the group of the user who is named.
+            "chdir" => false,
+            "group" => declared.word("user").is_none(),
+            _ => true,
+        };
+        let values = match of_server {
+            true => Said(&own).all(setting),
+            false => declared.words(setting.name).cloned().collect(),
+        };
+        let values = values.into_iter().map(|given| plainly(setting, given)).collect();
+        Row { heading: group.heading, setting, values }
+    });
+    words.chain(options).collect()
+}
+
+/// Lines that a configuration file may have.
+fn file(rows: &[Row], mounts: &[OfMount]) -> String {
+    let mut lines: Vec<String> = rows.iter().filter_map(line).collect();
+    for one in mounts {
+        lines.push(format!("\nmount {} do", quoted(one.declared.shown())));
+        let said = one.rows.iter().filter(|row| one.declared.said.contains_key(row.setting.name));
+        let said = said.filter(|row| row.setting.name != "path").filter_map(line);
+        lines.extend(said.map(|line| format!("  {line}")));
+        lines.push("end".into());
+    }
+    lines.join("\n")
+}
+
+fn line(row: &Row) -> Option<String> {
+    let values: Vec<String> = row.values.iter().map(|given| quoted(&given.text)).collect();
+    (!values.is_empty()).then(|| format!("{} {}", row.setting.name, values.join(", ")))
 }
 
 /// As a Ruby string in which nothing is special.
@@ -94,20 +153,28 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-fn table(rows: &[Row], sources: &Sources) -> String {
-    let width = |cell: fn(&Row) -> usize| rows.iter().map(cell).max().unwrap_or(0);
+fn table(rows: &[Row], mounts: &[OfMount], sources: &Sources) -> String {
+    let all = || rows.iter().chain(mounts.iter().flat_map(|one| &one.rows));
+    let width = |cell: fn(&Row) -> usize| all().map(cell).max().unwrap_or(0);
     let names = width(|row| row.setting.name.len());
     // A long value pushes its own origin aside, not all of them.
     let values = width(|row| row.text().len()).min(32);
+    let line = |row: &Row| {
+        let (name, text, origin) = (row.setting.name, row.text(), row.origin());
+        format!("  {name:names$}  {text:values$}  {origin}")
+    };
     let mut lines = Vec::new();
     let mut heading = "";
     for row in rows {
-        if row.group.heading != heading {
-            heading = row.group.heading;
+        if row.heading != heading {
+            heading = row.heading;
             lines.push(format!("\n{heading}"));
         }
-        let (name, text, origin) = (row.setting.name, row.text(), row.origin());
-        lines.push(format!("  {name:names$}  {text:values$}  {origin}"));
+        lines.push(line(row));
+    }
+    for one in mounts {
+        lines.push(format!("\nMount {} ({})", one.mount.name, one.declared.origin));
+        lines.extend(one.rows.iter().map(line));
     }
     if let Some(file) = &sources.config {
         lines.push(format!("\nConfiguration file: {}", file.display()));
@@ -115,17 +182,24 @@ fn table(rows: &[Row], sources: &Sources) -> String {
     lines.join("\n").trim_start().into()
 }
 
-fn as_json(rows: &[Row]) -> String {
-    let rows = rows.iter().map(|row| {
+fn as_json(rows: &[Row], mounts: &[OfMount]) -> String {
+    let row = |row: &Row| {
         let texts: Vec<&str> = row.values.iter().map(|given| given.text.as_str()).collect();
         json!({
-            "group": row.group.heading,
+            "group": row.heading,
             "name": row.setting.name,
             "values": texts,
             "origin": row.origin(),
         })
+    };
+    let of_mounts = mounts.iter().flat_map(|one| {
+        one.rows.iter().map(move |own| {
+            let mut value = row(own);
+            value["mount"] = one.mount.name.as_str().into();
+            value
+        })
     });
-    serde_json::Value::Array(rows.collect()).to_string()
+    serde_json::Value::Array(rows.iter().map(row).chain(of_mounts).collect()).to_string()
 }
 
 #[cfg(test)]

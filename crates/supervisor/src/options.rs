@@ -1,5 +1,6 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
+mod diff;
 mod mount;
 mod mounts;
 mod place;
@@ -11,9 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::settings::Address;
 
+#[allow(unused_imports)]
+pub use diff::{Changed, Changes, diff};
 #[cfg(test)]
 pub use mount::Isolation;
 pub use mount::{Engine, Mount, Recycling, Serves};
+pub use mounts::concerns;
 pub use place::name_of;
 
 /// What holds.

@@ -7,7 +7,7 @@ use crate::declared::Declared;
 use crate::layers::{Given, Layer, Origin, Said};
 use crate::pattern::Pattern;
 use std::path::Path;
-use wire::settings::{SEATS_PER_GENERATION, Socket, Value, find_in_mount};
+use wire::settings::{SEATS_PER_GENERATION, Setting, Socket, Value, find_in_mount};
 
 /// Options that a proxy has a use for.
 const OF_PROXY: &[&str] = &[
@@ -25,6 +25,14 @@ const OF_CRUBY: &[&str] =
     &["oob_gc", "max_gc_per_request", "min_gc_per_request", "oob_gc_cap", "early_hints"];
 /// Options that mean nothing where a process runs one request.
 const OF_KEPT: &[&str] = &["max_requests", "min_requests", "oob_gc", "max_gc_per_request"];
+
+/// Whether an option means anything to what a mount serves.
+pub fn concerns(setting: &Setting, serves: &Serves) -> bool {
+    match serves {
+        Serves::Proxy { .. } => OF_PROXY.contains(&setting.name),
+        Serves::App { .. } => true,
+    }
+}
 
 /// All mounts of a server: those that are declared, or the only one.
 pub(super) fn all(layers: &[Layer], declared: &[Declared]) -> Result<Vec<Mount>, String> {
@@ -299,10 +307,12 @@ fn worker(said: &Said) -> Result<WorkerOptions, String> {
     let [hard, soft] = ["request_timeout", "request_timeout_soft"].map(|name| said.seconds(name));
     let (hard, soft) = (hard?.as_secs_f64(), soft?.as_secs_f64());
     if hard > 0.0 && soft >= hard {
-        return Err(format!(
-            "request_timeout_soft: {soft} is not less than request_timeout, {hard}: the worker \\
+        let why = format!(
+            "request_timeout_soft: {soft} is not less than request_timeout, {hard}: the worker \
              would be killed before it could log where it is"
-        ));
+        );
+        let given = said.given("request_timeout_soft");
+        return Err(given.map_or(why.clone(), |given| given.blame(&why)));
     }
     let most = said.is_said("max_gc_per_request").then(|| said.count("max_gc_per_request"));
     let most = most.transpose()?;
