@@ -30,9 +30,6 @@ pub struct Options {
     pub connections: usize,
     /// Most connections of one client address.
     pub connections_per_peer: usize,
-    /// Path under which the app lies, without a slash at its end unless it is `/`; empty: everywhere,
-    /// or where the web server in front says.
-    pub prefix: String,
     /// Networks whose word is taken, as `wire::settings::network` reads them, or `unix`.
     pub trusted_proxies: Vec<String>,
     /// The header trusted proxies set: `x-forwarded`, `forwarded` or `none`.

@@ -166,14 +166,15 @@ impl Said<'_> {
         said.iter().map(|given| given.check(setting).map(|_| given.text.clone())).collect()
     }
 
-    /// The path under which a server's only app lies: it begins with a slash and does not end with
-    /// one; empty is the root. None: a web server may say it.
-    pub fn prefix(&self) -> Result<Option<String>, String> {
-        let Some(text) = self.maybe("prefix")? else { return Ok(None) };
+    /// The path under which a server's only app lies. It begins with a slash and does not end with
+    /// one, unless it is `/`, which is everything; empty: a web server may say it.
+    pub fn prefix(&self) -> Result<String, String> {
+        let Some(text) = self.maybe("prefix")? else { return Ok(String::new()) };
         let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
         let right = text.starts_with('/') && !text.contains("//") && text.chars().all(usual);
         match right {
-            true => Ok(Some(text.trim_end_matches('/').into())),
+            true if text == "/" => Ok(text),
+            true => Ok(text.trim_end_matches('/').into()),
             false => Err(format!("prefix: {text:?} is not a path such as /app")),
         }
     }

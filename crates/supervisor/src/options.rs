@@ -1,5 +1,6 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
+#[allow(dead_code)] // Until a reload asks.
 mod diff;
 mod mount;
 mod mounts;
@@ -150,9 +151,6 @@ fn front_options(said: &Said) -> Result<front::Options, String> {
         half_close_timeout: said.seconds("half_close_timeout")?,
         connections: said.count("connections")? as usize,
         connections_per_peer: said.count("connections_per_peer")? as usize,
-        prefix: said
-            .prefix()?
-            .map_or(String::new(), |path| if path.is_empty() { "/".into() } else { path }),
         trusted_proxies: said.list("trusted_proxies")?,
         forwarded: said.text("forwarded")?,
         proxy_protocol: said.flag("proxy_protocol")?,
@@ -188,7 +186,9 @@ mod tests {
 
     #[test]
     fn prefixes_are_paths() {
-        let of = |text| resolve(&[layer(&[("prefix", &[text])])], &[]).map(|all| all.front.prefix);
+        let of = |text| {
+            resolve(&[layer(&[("prefix", &[text])])], &[]).map(|all| all.mounts[0].path.clone())
+        };
         assert_eq!(of("/app/"), Ok("/app".into()));
         assert_eq!(of("/"), Ok("/".into()));
         for wrong in ["app", "/a b", "/a?b", "//a", "/%41"] {

@@ -120,7 +120,7 @@ pub fn print(
              address for FastCGI"
         ));
     }
-    plain("prefix", &settings.front.prefix)?;
+    plain("prefix", prefix(settings))?;
     let upstream = upstream(bind, directory)?;
     let mut values = values(server, bind.door, &upstream, settings);
     values.extend(where_it_listens(listen)?);
@@ -137,11 +137,21 @@ pub fn print(
     Ok(text)
 }
 
+/// The path of requests that are for Oribi; empty: all. Declared mounts share one location.
+fn prefix(settings: &Settings) -> &str {
+    match &settings.mounts[..] {
+        [only] if !only.declared => &only.path,
+        _ => "",
+    }
+}
+
 fn values(server: &Server, door: Door, upstream: &Upstream, settings: &Settings) -> Values {
-    let prefix = &settings.front.prefix;
+    let prefix = prefix(settings);
     let path = if prefix.is_empty() { "/" } else { prefix };
     let module = apache(door).1;
-    let limit = settings.mounts[0].front.body_limit;
+    // What any mount takes; no limit is a 0 to these web servers too.
+    let limits = settings.mounts.iter().map(|mount| mount.front.body_limit);
+    let limit = if limits.clone().any(|limit| limit == 0) { 0 } else { limits.max().unwrap_or(0) };
     // Idle connections end on that side first, so that no request meets one that is being closed.
     let rest = match settings.front.keep_alive_timeout.as_secs() {
         0 => 60,
@@ -219,8 +229,8 @@ fn remarks(bind: &Address, upstream: &Upstream, settings: &Settings) -> String {
     if let (Socket::Unix(_), Some(mode)) = (&bind.socket, settings.listening.socket_mode) {
         words.push(format!("--socket-mode {mode:04o}"));
     }
-    if !front.prefix.is_empty() {
-        words.push(format!("--prefix {}", front.prefix));
+    if !prefix(settings).is_empty() {
+        words.push(format!("--prefix {}", prefix(settings)));
     }
     if bind.door == Door::Http {
         words.extend(front.trusted_proxies.iter().map(|net| format!("--trusted-proxies {net}")));

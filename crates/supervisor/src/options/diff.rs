@@ -112,7 +112,7 @@ fn of_server(old: &Settings, new: &Settings) -> Vec<String> {
 fn of_mount(before: &Mount, after: &Mount, index: usize) -> Changed {
     let front = |mount: &Mount| {
         let proxy = matches!(mount.serves, Serves::Proxy { .. }).then(|| mount.serves.clone());
-        (mount.hosts.clone(), mount.path.clone(), mount.declared, mount.front.clone(), proxy)
+        (mount.hosts.clone(), mount.path.clone(), mount.declared, mount.front, proxy)
     };
     let rules = |mount: &Mount| {
         let recycling = mount.recycling;
@@ -126,7 +126,7 @@ fn of_mount(before: &Mount, after: &Mount, index: usize) -> Changed {
     let rest = Mount {
         workers: before.workers,
         hosts: before.hosts.clone(),
-        front: before.front.clone(),
+        front: before.front,
         declared: before.declared,
         spawn_interval: before.spawn_interval,
         err_respawn_interval: before.err_respawn_interval,

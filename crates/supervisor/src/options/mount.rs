@@ -20,7 +20,8 @@ pub struct Mount {
     pub hosts: Vec<String>,
     /// Begins with a slash and does not end with one; empty is the root.
     pub path: String,
-    /// False: nobody has said its path, and a web server in front may.
+    /// False: the only one of a server that declares none. Then `path` is the setting `prefix`: `/`
+    /// is the root, and empty is what a web server in front says.
     pub declared: bool,
     /// What answers.
     pub serves: Serves,

@@ -52,12 +52,11 @@ pub(super) fn all(layers: &[Layer], declared: &[Declared]) -> Result<Vec<Mount>,
 /// The one that a server without declared mounts has.
 fn implied(layers: &[Layer]) -> Result<Mount, String> {
     let said = Said(layers);
-    let prefix = said.prefix()?;
-    let path = prefix.clone().unwrap_or_default();
+    let path = said.prefix()?;
     Ok(Mount {
         name: place::name_of(&path),
         path,
-        declared: prefix.is_some(),
+        declared: false,
         ..Mount::of(&said, Serves::App { rackup: None })?
     })
 }
@@ -137,7 +136,7 @@ impl Maker<'_> {
         let (workers, threads) = self.crew()?;
         let isolation = self.isolation(engine, threads)?;
         if engine == Engine::Mruby {
-            self.is_for_mruby(&serves)?;
+            self.is_for_mruby()?;
         }
         let (user, group) = self.identity()?;
         let mut mount = Mount {
@@ -241,7 +240,14 @@ impl Maker<'_> {
         }
     }
 
-    fn is_for_mruby(&self, serves: &Serves) -> Result<(), String> {
+    fn is_for_mruby(&self) -> Result<(), String> {
+        if !cfg!(feature = "mruby") {
+            return Err(self.wrong(
+                "engine",
+                "engine is mruby, which this server was built without: install libmruby-dev and \
+                 build it again",
+            ));
+        }
         let hook = self.declared.and_then(|declared| declared.hooks.first());
         if let Some((name, place)) = hook {
             return Err(format!("{place}: {name} is for CRuby, and this mount's engine is mruby"));
@@ -252,7 +258,6 @@ impl Maker<'_> {
                 return Err(self.wrong(name, &why));
             }
         }
-        let _ = serves;
         Ok(())
     }
 
