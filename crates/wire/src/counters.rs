@@ -6,10 +6,12 @@
 //! relaxed addition to an atomic. A process that writes here what it should not can spoil numbers,
 //! and nothing else.
 
+pub mod server;
 pub mod table;
 
 use crate::memory;
 use crate::sync::{AtomicU32, AtomicU64, Ordering::*};
+use server::Server;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +21,7 @@ use table::{BOUNDS, CELLS, Cell, Definition, Kind, Missing, NAME_BYTES, Table};
 /// First word of the memory: `oribicnt` as bytes.
 const MAGIC: u64 = u64::from_le_bytes(*b"oribicnt");
 /// Raised whenever the meaning of any byte changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Names that begin so are the server's.
 const RESERVED: &str = "oribi_";
 
@@ -29,6 +31,7 @@ struct Memory {
     magic: AtomicU64,
     version: AtomicU32,
     apps: Table,
+    server: Server,
 }
 
 /// The memory, mapped. It stays so until the process ends.
@@ -81,6 +84,11 @@ impl Counters {
         // `Memory` is nothing but atomics, for which every bit pattern is valid.
         let memory = unsafe { base.cast::<Memory>().as_ref() };
         Ok(Counters { memory, fd })
+    }
+
+    /// What the server counts of its own accord.
+    pub fn server(&self) -> &'static Server {
+        &self.memory.server
     }
 
     /// A number that goes up.

@@ -196,3 +196,29 @@ fn nonsense_spoils_numbers_only() {
         let _ = counters.histogram("more", &[1.0]).map(|one| one.observe(0.5));
     }
 }
+
+#[test]
+fn a_mount_has_one_row_and_the_last_is_for_many() {
+    let counters = Counters::create().unwrap();
+    let server = counters.server();
+    assert_eq!((server.row("shop"), server.rows().count()), (0, 0));
+    let shop = server.claim_row("shop");
+    let long = "ü".repeat(100);
+    assert_ne!((shop, server.claim_row(&long)), (0, shop));
+    assert_eq!((again(&counters).server().row("shop"), server.claim_row("shop")), (shop, shop));
+    let rows: Vec<usize> = (0..300).map(|number| server.claim_row(&format!("m{number}"))).collect();
+    assert_eq!(rows[299], rows[298]);
+    assert_eq!(server.rows().last().unwrap().1, "others");
+    assert_eq!(server.rows().nth(1).unwrap().1, "ü".repeat(64));
+}
+
+#[test]
+fn times_fall_into_buckets() {
+    let counters = Counters::create().unwrap();
+    let queue = &counters.server().threads[3].traffic[0].queue;
+    for ns in [0, 100_000, 100_001, 60_000_000_000, u64::MAX / 2] {
+        queue.observe(ns);
+    }
+    let (buckets, _) = queue.get();
+    assert_eq!((buckets[0], buckets[1], buckets[17], buckets[18]), (2, 1, 1, 1));
+}
