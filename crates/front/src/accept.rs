@@ -7,6 +7,7 @@ use crate::limits::OfListener;
 use crate::mounts::{Arrival, Gone};
 use crate::peer::{Home, Peer};
 use crate::refuse::{Seldom, log};
+use crate::stats;
 use crate::{Listener, connection};
 use std::io;
 use std::net::TcpStream as StdTcp;
@@ -156,7 +157,7 @@ pub async fn run(door: Door, hands: Arc<Hands>, drain: Arc<Drain>) {
         }
         tokio::select! {
             biased;
-            arrived = door.accept() => match arrived {
+            arrived = door.accept() => match arrived.inspect(|_| stats::accepts()) {
                 Ok((socket, peer)) => match OfListener::one_more(&door.connections, options) {
                     Ok(of_listener) => deal(socket, peer.into(), of_listener, &hands, &drain),
                     Err(refusal) => {

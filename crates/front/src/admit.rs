@@ -7,6 +7,7 @@ use crate::here::{self, Here};
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::spool::Spool;
+use crate::stats;
 use crate::table::{self, Table};
 use door::Fault;
 use std::cell::RefCell;
@@ -58,6 +59,7 @@ impl Ticket {
     }
 
     fn note(&self, table: &Table) {
+        stats::ends(self.mount, table.board(), self.slot);
         self.times.iter().for_each(|times| times.note(table.board(), self.slot));
     }
 }
@@ -110,7 +112,8 @@ pub fn admit(
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Result<Ticket, Refusal> {
     let head_ns = now_ns();
-    RECORD.with_borrow_mut(|record| {
+    let (mount, length) = (about.mount, body.len());
+    let admitted = RECORD.with_borrow_mut(|record| {
         record.clear();
         write(record);
         if record.len() > RECORD_MAX {
@@ -135,6 +138,7 @@ pub fn admit(
                     let About { mount, wants_body, errors, times, .. } = about;
                     let settled = false;
                     let spool = body.spool;
+                    stats::receives(mount, length);
                     Ok(Ticket { mount, slot, position, wants_body, settled, spool, errors, times })
                 }
                 Err(refusal) => {
@@ -145,7 +149,12 @@ pub fn admit(
         });
         // It has gone meanwhile.
         put.unwrap_or(Err(Refusal::Fault(Fault::NotHere)))
-    })
+    });
+    // Of what a door could refuse too the door takes note.
+    if let Err(refusal @ Refusal::Overloaded) = admitted {
+        stats::refuses(mount, refusal);
+    }
+    admitted
 }
 
 /// Record and body into the slot, or into chunks where they do not fit.

@@ -9,7 +9,7 @@ use crate::limits::{OfClient, Turned, USUAL_FIELDS};
 use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, log};
-use crate::{Options, gateway, here, hijack, http, introduce, rules, sweep};
+use crate::{Options, gateway, here, hijack, http, introduce, rules, stats, sweep};
 use bytes::{Buf, Bytes};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -155,6 +155,7 @@ pub fn cut_off(socket: &Socket, peer: &Peer) {
 /// The last words to a client that has not sent a request.
 fn refuse(refusal: Refusal, peer: &Arc<Peer>) -> Bytes {
     access_log::refused(refusal.status(), peer);
+    stats::refuses_at_door(refusal);
     refusal.bytes()
 }
 

@@ -6,6 +6,7 @@ use crate::mounts::{Arrival, Gone, Mount};
 use crate::options::MountOptions;
 use crate::pump;
 use crate::shed::Shedder;
+use crate::stats;
 use crate::table::Table;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -117,6 +118,7 @@ impl Here {
         let Arrival { mount, ways } = arrival;
         let mut mounts = self.mounts.borrow_mut();
         let place = usize::from(mount.id);
+        stats::comes(mount.id(), &mount.name);
         if mounts.len() <= place {
             mounts.resize_with(place + 1, || None);
         }

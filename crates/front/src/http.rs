@@ -13,6 +13,7 @@ use crate::record;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use crate::rules;
+use crate::stats;
 use crate::stream::CutShort;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -78,6 +79,7 @@ pub fn serve(
                 if refusal.closes() {
                     peer.link.refuse();
                 }
+                stats::refuses_at_door(refusal);
                 refusal.response()
             }
             Err(Stop::Gone(error)) => return Err(error),

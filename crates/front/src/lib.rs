@@ -42,6 +42,7 @@ mod relay;
 mod rules;
 mod shed;
 mod spool;
+mod stats;
 mod stream;
 mod sweep;
 mod table;

@@ -6,6 +6,7 @@ use crate::body::Stop;
 use crate::file::FilePart;
 use crate::pump;
 use crate::refuse::{Refusal, log};
+use crate::stats::Answer;
 use crate::stream::{CutShort, Reader, Stream, wrong_length};
 use crate::until_close;
 use bytes::Bytes;
@@ -35,10 +36,21 @@ impl ReplyBody {
     }
 }
 
+/// The same as `relay`, counted.
+pub async fn reply(
+    ticket: Ticket,
+    beside: Option<(&Aside, Version)>,
+) -> Result<Response<ReplyBody>, Stop> {
+    let to_come = Answer::to_come(ticket.mount);
+    let answer = relay(ticket, beside).await;
+    to_come.is(&answer);
+    answer
+}
+
 /// Waits for the reply's head, and relays the rest. Interim responses, which HTTP/1.0 does not know,
 /// go out by `beside`, and so does the connection when the app takes it. None: the connection is not
 /// the client's.
-pub async fn reply(
+async fn relay(
     ticket: Ticket,
     beside: Option<(&Aside, Version)>,
 ) -> Result<Response<ReplyBody>, Stop> {

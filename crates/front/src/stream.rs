@@ -8,6 +8,7 @@ use crate::errors::{self, Outlet};
 use crate::file::FilePart;
 use crate::pump::Pumped;
 use crate::refuse::log;
+use crate::stats;
 use crate::table;
 use crate::view;
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use wire::control::MountId;
 use wire::exchange::Kind;
 use wire::frame::{Decoder, Event, Malformed};
 use wire::sync::Ordering::*;
@@ -42,6 +44,7 @@ const LOOK: u32 = 128 * 1024;
 pub struct Stream {
     /// None once the slot was given back.
     pub(crate) ticket: Option<Ticket>,
+    pub(crate) mount: MountId,
     pub(crate) decoder: Decoder,
     /// The head has been read.
     headed: bool,
@@ -80,9 +83,10 @@ pub struct Stream {
 impl Stream {
     /// Nothing read yet.
     pub fn new(mut ticket: Ticket) -> Stream {
-        let errors = ticket.errors.take();
+        let (errors, mount) = (ticket.errors.take(), ticket.mount);
         Stream {
             ticket: Some(ticket),
+            mount,
             decoder: Decoder::default(),
             headed: false,
             ready: VecDeque::new(),
@@ -198,6 +202,7 @@ impl Stream {
                 }
                 Event::Body(part) => {
                     self.length += part.len() as u64;
+                    stats::sends(self.mount, part.len() as u64);
                     self.reaches_end = part.as_ptr_range().end == end;
                     self.ready.push_back(keep(part));
                 }
@@ -205,6 +210,7 @@ impl Stream {
                 Event::File { offset, length } if self.length == 0 => {
                     let file: File = (look.passed)(Kind::File).ok_or(Malformed)?.into();
                     (self.length, self.ended) = (length, true);
+                    stats::sends(self.mount, length);
                     self.file = Some(FilePart::new(file, offset, length));
                 }
                 Event::File { .. } | Event::Errors(_) => return Err(Malformed),

@@ -10,13 +10,14 @@ use crate::drain::Drain;
 use crate::here::{self, Here};
 use crate::pace::Pace;
 use crate::sweep;
-use crate::{Options, Setup, control, limits, spool};
+use crate::{Options, Setup, control, limits, spool, stats};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use wire::FRONTS;
+use wire::counters::Counters;
 
 /// How long a request may wait beside a sleeping worker before another one is woken for it: the
 /// first may have been stopped, or be slow to get up.
@@ -28,6 +29,7 @@ const DISK_STEPS: usize = 8;
 
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
+    let counters = Counters::open(setup.counters)?.server();
     let count = setup.bells.len();
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
@@ -45,6 +47,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
         hands.add(give);
         let drain = drain.clone();
         let serve = move || {
+            stats::install(counters, index);
             runtime(Here::new(options, index, count))?.block_on(async {
                 let _bell = control::watch(bell)?;
                 tokio::spawn(tick());
@@ -55,6 +58,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
         };
         std::thread::Builder::new().name(format!("front {index}")).spawn(serve)?;
     }
+    stats::install(counters, 0);
     runtime(Here::new(options, 0, count))?.block_on(async {
         let _bell = control::watch(first_bell)?;
         tokio::spawn(tick());

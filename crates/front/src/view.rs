@@ -2,6 +2,7 @@
 //! front, which gives the slot back when hyper has sent it.
 
 use crate::admit::Ticket;
+use crate::stats;
 use crate::stream::Stream;
 use crate::table::{self, Table};
 use bytes::Bytes;
@@ -67,6 +68,7 @@ impl Stream {
                 _ if self.ended => return Err(Malformed),
                 Event::Body(part) => {
                     self.length += part.len() as u64;
+                    stats::sends(self.mount, part.len() as u64);
                     let part = if copied > 0 && part.as_ptr() == begin {
                         all.slice(..copied + part.len())
                     } else {

@@ -9,6 +9,7 @@ use crate::errors::Outlet;
 use crate::peer::Peer;
 use crate::refuse::Refusal;
 use crate::relay::ReplyBody;
+use crate::stats;
 use crate::stream::CutShort;
 use bytes::Bytes;
 use door::cgi::Variables;
@@ -149,6 +150,7 @@ async fn run(
             if asking.entry.is_none() {
                 access_log::refused(refusal.status(), &peer);
             }
+            stats::refuses_at_door(refusal);
             (refusal.response(), refusal.sheds())
         }
         // Neither comes of a gateway's connection.

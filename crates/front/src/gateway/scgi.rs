@@ -10,7 +10,7 @@ use crate::link::{Due, Phase};
 use crate::peer::Peer;
 use crate::refuse::{Refusal, Seldom};
 use crate::relay::ReplyBody;
-use crate::{connection, here, sweep};
+use crate::{connection, here, stats, sweep};
 use bytes::{Bytes, BytesMut};
 use door::cgi::Variables;
 use door::scgi;
@@ -48,6 +48,7 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
             if asking.entry.is_none() {
                 access_log::refused(refusal.status(), &peer);
             }
+            stats::refuses_at_door(refusal);
             refusal.response()
         }
         _ => return,
