@@ -150,6 +150,10 @@ impl Supervisor {
             start_timeout: mount.start_timeout,
             rollback_window: mount.rollback_window,
         });
+        let counters = Counters::create()?;
+        for mount in &settings.mounts {
+            counters.server().claim_row(&mount.name);
+        }
         let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);
         let (joined, caller) = match join {
             Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
@@ -169,7 +173,7 @@ impl Supervisor {
             addresses: listeners.iter().map(|one| one.address.clone()).collect(),
             listeners,
             segment: Segment::create()?,
-            counters: Counters::create()?,
+            counters,
             bells,
             bell: bell()?,
             clocks: Clocks::new(&[mount.worker.request_timeout, mount.worker.request_timeout_soft]),
