@@ -161,6 +161,7 @@ module Oribi
       Native.open_counters(@counters.fileno)
       Native.open_segment(@segment.fileno, @bell.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
+      @fresh = @init["isolation"] == "fresh"
       Process.setproctitle("oribi: mold gen #{@init['generation']} #{@init['mount']}")
     end
 
@@ -261,6 +262,11 @@ module Oribi
       return if @forked_any
 
       @forked_any = true
+      # What each worker does first is done once here: method caches are filled, so that not every
+      # worker pays for that with copies of the pages they lie in.
+      Worker.new(@app, nr: 0, seat: 0, settings: @init, hooks: @hooks).rehearse
+      # It forks while requests run, and they go first.
+      Native.gather_wakeups(true) if @fresh
       return Process.warmup if Process.respond_to?(:warmup)
 
       3.times { GC.start }
@@ -281,6 +287,7 @@ module Oribi
       Report.record_as("role" => "worker", "worker" => number)
       @worker = Worker.new(@app, nr: number, seat: seat, settings: @init, hooks: @hooks)
       @worker.retire if @told_to_leave == Process.pid
+      Native.gather_wakeups(false) if @fresh
       take_part(number)
       @socket.close
       @worker.run

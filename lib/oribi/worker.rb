@@ -43,6 +43,9 @@ module Oribi
 
     def leaving? = @seats.all?(&:retired?)
 
+    # Does, of what comes before the first request, what leaves nothing behind: for a mold.
+    def rehearse = take_place(@seats.first, [], [])
+
     # What comes before the first request. Raises Unfit when there should be none.
     def prepare
       @hooks.run("after_fork", @myself) do |error|

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod converge;
+mod fresh;
 mod generation;
 mod hold;
 mod note;
@@ -114,6 +115,8 @@ pub enum Action {
         /// Its first seat.
         seat: u16,
     },
+    /// Let a spare take its one request.
+    Open(u64, u16),
     /// Tell a worker to leave.
     Retire(u64, u16),
     /// Kill it.
@@ -138,8 +141,10 @@ pub enum Action {
 /// The numbers the plan goes by.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Workers wanted.
+    /// Workers wanted; of fresh ones, requests that may run at once, and as many spares.
     pub workers: u16,
+    /// Each worker gets one request.
+    pub fresh: bool,
     /// Threads, that is seats, of each.
     pub threads: u16,
     /// Seats of the segment.

@@ -17,7 +17,7 @@ use crate::daemon::Daemon;
 use crate::error_log::{self, ErrorLog};
 use crate::listen::Listener;
 use crate::notify::Notify;
-use crate::options::Settings;
+use crate::options::{Isolation, Settings};
 use crate::pid_file::PidFile;
 use crate::place::Place;
 use crate::plan::{Action, Event, Limits, State, plan};
@@ -142,6 +142,7 @@ impl Supervisor {
         let bells = (0..settings.front_threads).map(|_| bell()).collect::<Result<_, _>>()?;
         let state = State::new(Limits {
             workers: mount.workers,
+            fresh: mount.isolation == Isolation::Fresh,
             threads: mount.threads,
             seats: wire::SEATS as u16,
             shutdown_timeout: settings.shutdown_timeout,

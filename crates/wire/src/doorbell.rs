@@ -42,6 +42,13 @@ pub const WORN: u32 = 1;
 /// `Seat::wear`: it has reached its limit and takes no more.
 pub const SPENT: u32 = 2;
 
+/// `Seat::gate`: the worker takes requests as long as it lives.
+pub const OPEN: u32 = 0;
+/// `Seat::gate`: it takes one request and leaves, and none until the supervisor lets it.
+pub const SHUT: u32 = 1;
+/// `Seat::gate`: it takes one request and leaves.
+pub const ONCE: u32 = 2;
+
 /// One worker thread's line.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -67,6 +74,8 @@ pub struct Seat {
     pub alarm: AtomicU32,
     /// In the first seat of a worker: changes with each alarm of any of its seats.
     pub alarms: AtomicU32,
+    /// Whether the worker may take now, and how often: `OPEN`, `SHUT` or `ONCE`.
+    pub gate: AtomicU32,
 }
 
 impl Seat {

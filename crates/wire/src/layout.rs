@@ -11,7 +11,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"oribiseg");
 /// Raised whenever the meaning of any byte changes; processes of different layouts refuse each
 /// other.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Requests that can be in the segment at once.
 pub const SLOTS: usize = if cfg!(loom) { 2 } else { 4096 };

@@ -1,4 +1,4 @@
-//! How the kernel schedules a front thread.
+//! How the kernel schedules a thread: a front's, or a mold's that forks while requests run.
 
 use std::io;
 

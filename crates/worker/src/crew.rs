@@ -23,6 +23,8 @@ pub struct Crew {
     first: u16,
     /// Requests it may take; 0: any number.
     limit: u64,
+    /// A request that was taken is the last one, whether or not an app was called for it.
+    once: bool,
     /// Requests it has taken, where there is a limit. Written with the interpreter held.
     taken: AtomicU64,
 }
@@ -96,6 +98,11 @@ impl Crew {
         Crew { first, limit, ..Crew::default() }
     }
 
+    /// The seat `first` of a process that no second request must ever see.
+    pub fn once(first: u16) -> Crew {
+        Crew { first, limit: 1, once: true, ..Crew::default() }
+    }
+
     /// The first seat, where it is written what concerns the whole process.
     pub(crate) fn first(&self) -> u16 {
         self.first
@@ -104,6 +111,11 @@ impl Crew {
     /// Whether a seat may take a request.
     pub(crate) fn may_take(&self) -> bool {
         self.limit == 0 || self.taken.load(Relaxed) < self.limit
+    }
+
+    /// Whether the process is to leave by itself.
+    pub(crate) fn is_used(&self) -> bool {
+        self.once && !self.may_take()
     }
 
     /// A request was taken. To be called before `begun`, with the interpreter still held.
@@ -125,7 +137,7 @@ impl Crew {
     /// The app was not called for a request that was taken. The seat that calls this looks for
     /// another one at once, and is announced when it finds none: so nobody else need be.
     pub(crate) fn uncount(&self) {
-        if self.limit > 0 {
+        if self.limit > 0 && !self.once {
             self.taken.fetch_sub(1, Relaxed);
             self.state().spent = false;
         }

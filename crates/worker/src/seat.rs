@@ -5,7 +5,7 @@ use crate::timeout::Timeouts;
 use rustix::io::write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use wire::doorbell::{SPENT, WORN};
+use wire::doorbell::{SHUT, SPENT, WORN};
 use wire::sync::Ordering::*;
 use wire::{Board, Claim, Segment, doorbell, now_ns};
 
@@ -96,7 +96,7 @@ impl Seat {
     /// Decides what to do now; takes the oldest request if there is one.
     pub fn turn(&mut self) -> Next {
         let owes_wake = self.get_up();
-        let leaving = self.retired();
+        let leaving = self.retired() || self.crew.is_used();
         if !leaving && self.try_take(owes_wake) {
             return Next::Request;
         }
@@ -148,7 +148,7 @@ impl Seat {
     }
 
     fn try_take(&mut self, owes_wake: bool) -> bool {
-        if !self.crew.may_take() {
+        if self.is_shut() || !self.crew.may_take() {
             return false;
         }
         let Some(claim) = self.board().take(self.index, self.generation) else { return false };
@@ -161,6 +161,11 @@ impl Seat {
         self.busy = true;
         self.pass_wake_on(owes_wake || siblings_changed);
         true
+    }
+
+    /// A spare that the supervisor has not let in yet.
+    fn is_shut(&self) -> bool {
+        self.line().gate.load(Acquire) == SHUT
     }
 
     fn stamp(&mut self, claim: Claim) {
@@ -220,7 +225,7 @@ impl Seat {
     fn lie_down(&mut self) {
         let board = self.board();
         board.seats[self.index as usize].prepare();
-        let serves = board.header.serving.load(Acquire) == self.generation;
+        let serves = board.header.serving.load(Acquire) == self.generation && !self.is_shut();
         self.crew.lie_down(board, self.index, serves);
         self.resting = true;
     }

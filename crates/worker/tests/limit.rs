@@ -4,7 +4,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use wire::doorbell::{FRESH, SPENT, WORN};
+use wire::doorbell::{FRESH, ONCE, SHUT, SPENT, WORN};
 use wire::{Board, Segment, State};
 use worker::{Crew, Fronts, Next, Seat};
 
@@ -15,12 +15,16 @@ fn bells() -> &'static [OwnedFd; 2] {
 
 /// Seats 3 and 4, of a process that takes at most `limit` requests.
 fn process(limit: u64) -> (&'static Board, [Seat; 2], &'static OwnedFd) {
+    crew(Crew::new(3, limit))
+}
+
+fn crew(crew: Crew) -> (&'static Board, [Seat; 2], &'static OwnedFd) {
     let segment = Segment::create().expect("a segment").forever();
     let board: &'static Board = segment.board();
     board.header.serving.store(1, Release);
     board.bells.seats_used.store(5, Release);
     let [front, supervisor] = bells();
-    let crew = Arc::new(Crew::new(3, limit));
+    let crew = Arc::new(crew);
     let fronts = Fronts { bells: std::slice::from_ref(front), exchanges: &[], supervisor };
     let seats = [3, 4].map(|index| Seat::new(segment, fronts, crew.clone(), index, 1));
     (board, seats, supervisor)
@@ -126,4 +130,56 @@ fn relief_is_wanted_with_a_fifth_of_the_requests_left() {
         }
         assert_eq!(taken, at, "of a limit of {limit}");
     }
+}
+
+/// Seat 3, of a process that gets one request.
+fn fresh() -> (&'static Board, Seat, &'static OwnedFd) {
+    let (board, [seat, _], supervisor) = crew(Crew::once(3));
+    (board, seat, supervisor)
+}
+
+#[test]
+fn a_fresh_process_leaves_after_its_request_without_being_told() {
+    let (board, mut seat, supervisor) = fresh();
+    put(board, 0);
+    put(board, 1);
+    assert_eq!(seat.turn(), Next::Request);
+    assert_eq!((wear(board), rung(supervisor)), (WORN, 1), "the next can be forked");
+    assert!(seat.begin());
+    seat.finish();
+    assert_eq!(seat.turn(), Next::Leave);
+    assert_eq!((wear(board), rung(supervisor)), (SPENT, 1), "the next can be let in");
+    assert_eq!((board.armed(), board.first_waiting()), (0, Some(1)));
+}
+
+#[test]
+fn a_fresh_process_is_used_even_if_no_app_was_called() {
+    let (board, mut seat, supervisor) = fresh();
+    put(board, 0);
+    put(board, 1);
+    assert_eq!(seat.turn(), Next::Request);
+    board.abandon(0);
+    assert!(!seat.begin());
+    assert_eq!(seat.turn(), Next::Leave);
+    assert_eq!((wear(board), rung(supervisor)), (SPENT, 2));
+
+    let (board, mut seat, _) = fresh();
+    put(board, 0);
+    put(board, 1);
+    assert_eq!(seat.turn(), Next::Request);
+    seat.decline();
+    assert_eq!(seat.turn(), Next::Leave);
+}
+
+#[test]
+fn a_spare_neither_takes_nor_is_woken_before_it_is_let_in() {
+    let (board, mut seat, _) = fresh();
+    board.seats[3].gate.store(SHUT, Release);
+    put(board, 0);
+    assert_eq!(seat.turn(), Next::Sleep);
+    assert_eq!((board.armed(), board.ring_one()), (0, false));
+    board.seats[3].gate.store(ONCE, Release);
+    board.seats[3].ring();
+    seat.sleep();
+    assert_eq!(seat.turn(), Next::Request);
 }

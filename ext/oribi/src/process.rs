@@ -30,6 +30,7 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
+    ruby::define_function(native, c"gather_wakeups", Method::M1(gather_wakeups));
     ruby::define_function(native, c"open_segment", Method::M4(open_segment));
 }
 
@@ -66,6 +67,13 @@ unsafe extern "C" fn watch(_: VALUE, pidfd: VALUE) -> VALUE {
         Ok(()) => ruby::nil(),
         Err(error) => ruby::raise_io(&error),
     }
+}
+
+/// `gather_wakeups(bool)`: whether this thread, when it is woken, lets a running one go on. Where the
+/// kernel does not let it, all stays as it is.
+unsafe extern "C" fn gather_wakeups(_: VALUE, gather: VALUE) -> VALUE {
+    let _ = wire::sched::gather_wakeups(gather == ruby::boolean(true));
+    ruby::nil()
 }
 
 /// `open_segment(fd, eventfd, [eventfd, ...], [socket, ...])`: maps the segment and keeps the ways

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_void};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use wire::doorbell::OPEN;
 use wire::exchange::Kind;
 use wire::slot::door;
 use worker::{Crew, Next, Seat, Urgency};
@@ -120,8 +121,11 @@ unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation
         // SAFETY: a static of Ruby's.
         ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
     };
-    let limit = segment.board().seats[usize::from(first)].limit.load(Relaxed);
-    let crew = Arc::new(Crew::new(first, limit));
+    let line = &segment.board().seats[usize::from(first)];
+    let crew = Arc::new(match line.gate.load(Relaxed) {
+        OPEN => Crew::new(first, line.limit.load(Relaxed)),
+        _ => Crew::once(first),
+    });
     // SAFETY: plain constructors; a class defined by `define`; the boxes are leaked on purpose,
     // so the places registered with the collector stay where they are.
     unsafe {

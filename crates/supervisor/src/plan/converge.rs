@@ -134,6 +134,9 @@ impl State {
         {
             retire(generation, number, nr, now + timeout, actions);
         }
+        if self.limits.fresh {
+            generation.open_spares(number, target, actions);
+        }
     }
 
     /// Lets a generation serve once all its workers are ready; the very first one as soon as it has
@@ -176,7 +179,7 @@ impl State {
         let Some(generation) = self.generations.get_mut(&number) else { return };
         if generation.role == Role::Leaving {
             let exists = |w: &generation::Worker| {
-                matches!(w.stage, Stage::Starting { .. } | Stage::Living { .. })
+                matches!(w.stage, Stage::Starting { .. } | Stage::Living { .. } | Stage::Used)
             };
             let living: Vec<u16> = (generation.workers.iter())
                 .filter(|(_, worker)| exists(worker))
@@ -210,7 +213,7 @@ impl State {
     }
 }
 
-fn retire(
+pub(super) fn retire(
     generation: &mut Generation,
     number: u64,
     nr: u16,

@@ -65,6 +65,8 @@ pub enum Stage {
         /// Since when.
         since: Duration,
     },
+    /// A fresh one that has taken its one request.
+    Used,
     /// Told to leave; killed at the given time.
     Retiring {
         /// When patience ends.
@@ -95,12 +97,14 @@ pub struct Worker {
     pub stage: Stage,
     /// Whether it is to be replaced.
     pub wear: Wear,
+    /// A fresh one that may take its request.
+    pub open: bool,
 }
 
 impl Worker {
     /// One the mold has just been asked for.
     pub fn asked(seat: u16) -> Worker {
-        Worker { seat, stage: Stage::Forking, wear: Wear::Fresh }
+        Worker { seat, stage: Stage::Forking, wear: Wear::Fresh, open: false }
     }
 
     /// Whether it exists or is asked for, and is not on its way out.
@@ -108,7 +112,7 @@ impl Worker {
         matches!(self.stage, Stage::Forking | Stage::Starting { .. } | Stage::Living { .. })
     }
 
-    fn lives(&self) -> bool {
+    pub(super) fn lives(&self) -> bool {
         matches!(self.stage, Stage::Living { .. })
     }
 }
@@ -176,11 +180,11 @@ impl Generation {
         (1..).find(|nr| !self.workers.contains_key(nr)).unwrap_or(u16::MAX)
     }
 
-    /// The worker to do without: one that is to be replaced anyway, else the one with the highest
-    /// number.
+    /// The worker to do without: one that is to be replaced anyway, else a spare, else the one with
+    /// the highest number.
     pub fn least_needed(&self) -> Option<u16> {
         let living = self.workers.iter().filter(|(_, w)| w.lives());
-        living.max_by_key(|(nr, w)| (w.wear != Wear::Fresh, **nr)).map(|(nr, _)| *nr)
+        living.max_by_key(|(nr, w)| (w.wear != Wear::Fresh, !w.open, **nr)).map(|(nr, _)| *nr)
     }
 
     /// A worker that leaves as soon as another stands ready.

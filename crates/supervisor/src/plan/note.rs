@@ -21,6 +21,12 @@ impl State {
             Event::WorkerDied { generation, nr, served, failed } => {
                 self.note_worker_death(generation, nr, (served, failed), now, actions)
             }
+            Event::Worn { generation, nr, at_limit: true } if self.limits.fresh => {
+                self.note_used(generation, nr)
+            }
+            Event::Spent(generation, nr) if self.limits.fresh => {
+                self.note_answered(generation, nr, now, actions)
+            }
             Event::Worn { generation, nr, at_limit } => {
                 let wear = if at_limit { Wear::Nearing } else { Wear::Due };
                 self.note_wear(generation, nr, wear)
@@ -193,6 +199,8 @@ impl State {
         self.seats.give_back(worker.seat);
         let since = match worker.stage {
             Stage::Living { since } | Stage::Starting { since, .. } => since,
+            // What it died of is that request's, and no reason to wait with the next.
+            Stage::Used => return self.note_used_death(number, failed, now),
             // Its mold would not even fork it.
             Stage::Forking => now,
             Stage::Retiring { .. } | Stage::Killed => return,

@@ -2,6 +2,7 @@
 //! hang and are killed, while people restart and resize. After the bad luck the world calms down,
 //! and what should be must be.
 
+mod fresh;
 mod world;
 
 use super::*;

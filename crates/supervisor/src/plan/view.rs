@@ -45,7 +45,9 @@ impl State {
 
     /// Workers that there can be at most.
     pub fn most_workers(&self) -> u16 {
-        (self.limits.seats / self.limits.threads / 2).max(1)
+        // Of two generations; a fresh one has as many spares as there are requests.
+        let sets = if self.limits.fresh { 4 } else { 2 };
+        (self.limits.seats / self.limits.threads / sets).max(1)
     }
 
     /// `starting`, `running` or `stopping`.
@@ -81,7 +83,7 @@ impl State {
 fn see(nr: u16, worker: &generation::Worker) -> WorkerView {
     let stands = match worker.stage {
         Stage::Forking | Stage::Starting { .. } => Stands::Booting,
-        Stage::Living { .. } => Stands::Ready,
+        Stage::Living { .. } | Stage::Used => Stands::Ready,
         Stage::Retiring { .. } | Stage::Killed => Stands::Leaving,
     };
     WorkerView { nr, seat: worker.seat, stands }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use wire::control::{ToFront, ToMold};
+use wire::doorbell::{ONCE, OPEN, SHUT};
 
 impl Supervisor {
     pub(super) fn act(&mut self, action: Action) {
@@ -31,6 +32,7 @@ impl Supervisor {
             Action::QuitMold(generation) => self.tell_mold(generation, &ToMold::Quit, &[]),
             Action::KillMold(generation) => self.kill_mold(generation),
             Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
+            Action::Open(generation, nr) => self.open(generation, nr),
             Action::Retire(generation, nr) => self.retire(generation, nr),
             Action::Kill(generation, nr) => {
                 let worker = self.children.workers.get(&(generation, nr));
@@ -153,6 +155,7 @@ impl Supervisor {
         let mut init = json!({
             "generation": generation,
             "mount": "/",
+            "isolation": self.settings.mounts[0].isolation,
             "threads": self.settings.mounts[0].threads,
             "workers": self.state.target(),
             "environment": self.settings.mounts[0].environment,
@@ -191,8 +194,12 @@ impl Supervisor {
     /// Seats are cleaned before they are given to a worker: nobody else looks at them then.
     fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
         let board = self.segment.board();
-        let end = seat + self.settings.mounts[0].threads;
-        let limit = self.settings.mounts[0].recycling.draw_limit();
+        let mount = &self.settings.mounts[0];
+        let end = seat + mount.threads;
+        let (limit, gate) = match mount.isolation {
+            Isolation::Fresh => (1, SHUT),
+            _ => (mount.recycling.draw_limit(), OPEN),
+        };
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {
             seat.retire.store(0, Relaxed);
             seat.served.store(0, Relaxed);
@@ -203,11 +210,20 @@ impl Supervisor {
                 word.store(0, Relaxed);
             }
             seat.limit.store(limit, Relaxed);
+            seat.gate.store(gate, Relaxed);
             seat.worker.store(nr.into(), Relaxed);
         }
         board.bells.seats_used.fetch_max(u32::from(end), Release);
         self.children.asked.insert((generation, nr), seat);
         self.tell_mold(generation, &ToMold::Fork { nr, seat }, &[]);
+    }
+
+    /// A spare may take its one request from now on.
+    fn open(&mut self, generation: u64, nr: u16) {
+        let Some(worker) = self.children.workers.get(&(generation, nr)) else { return };
+        let seat = &self.segment.board().seats[usize::from(worker.seat)];
+        seat.gate.store(ONCE, Release);
+        seat.ring();
     }
 
     fn retire(&mut self, generation: u64, nr: u16) {

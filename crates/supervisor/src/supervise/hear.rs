@@ -214,6 +214,7 @@ impl Supervisor {
         if let Some(how) = self.children.how_orphan(worker.pid) {
             worker_ended(generation, nr, worker.pid, &how);
         }
+        self.hear_seat(generation, nr, worker.seat);
         let board = self.segment.board();
         let threads = self.settings.mounts[0].threads;
         let seats = worker.seat..worker.seat + threads;

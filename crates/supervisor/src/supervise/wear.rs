@@ -66,17 +66,18 @@ impl Supervisor {
     pub(super) fn hear_seats(&mut self) {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.clocks.rung();
-        let board = self.segment.board();
-        for ((generation, nr), worker) in &self.children.workers {
-            let (generation, nr) = (*generation, *nr);
-            // Saying it twice does no harm.
-            match board.seats[usize::from(worker.seat)].wear.load(Acquire) {
-                WORN => {
-                    self.pending.push_back(Event::Worn { generation, nr, at_limit: true });
-                }
-                SPENT => self.pending.push_back(Event::Spent(generation, nr)),
-                _ => {}
-            }
+        let seats: Vec<_> = (self.children.workers.iter())
+            .map(|((generation, nr), worker)| (*generation, *nr, worker.seat))
+            .collect();
+        seats.into_iter().for_each(|(generation, nr, seat)| self.hear_seat(generation, nr, seat));
+    }
+
+    /// What a worker has written into its seat, if anything. Hearing it twice does no harm.
+    pub(super) fn hear_seat(&mut self, generation: u64, nr: u16, seat: u16) {
+        match self.segment.board().seats[usize::from(seat)].wear.load(Acquire) {
+            WORN => self.pending.push_back(Event::Worn { generation, nr, at_limit: true }),
+            SPENT => self.pending.push_back(Event::Spent(generation, nr)),
+            _ => {}
         }
     }
 

@@ -1,36 +1,15 @@
 //! A world of simulated processes around a plan.
 
 mod chaos;
+mod luck;
+mod requests;
 
 use super::super::*;
+use luck::Luck;
 use std::collections::BinaryHeap;
 
 pub(super) const SEATS: u16 = 64;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// xorshift64*: the same seed, the same world.
-pub(super) struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(super) fn millis(&mut self, from: u64, to: u64) -> Duration {
-        Duration::from_millis(from + self.below(to - from + 1))
-    }
-}
 
 /// What the world brings about later. Processes carry an id, so that what befalls one does not
 /// befall its successor.
@@ -42,6 +21,7 @@ pub(super) enum Fate {
     Forked(u64, u16, u64),
     Up(u64, u16, u64),
     Unfit(u64, u16, u64),
+    Takes(u64, u16, u64),
     Spent(u64, u16, u64),
     WorkerDies(u64, u16, u64),
     FrontReady(u64),
@@ -60,6 +40,9 @@ pub(super) struct SimWorker {
     pub(super) up: bool,
     pub(super) spent: bool,
     pub(super) retired: bool,
+    /// A fresh one: may take its request; has taken it.
+    pub(super) open: bool,
+    pub(super) used: bool,
     pub(super) born: Duration,
 }
 
@@ -80,14 +63,22 @@ pub(super) struct World {
     /// Boots that failed in a row, and when the last one did, by generation.
     pub(super) failed_boots: BTreeMap<u64, (u32, Duration)>,
     pub(super) stopping: bool,
+    /// Clients ask for something all the time, and fresh workers have answered so many.
+    pub(super) busy: bool,
+    pub(super) answered: usize,
+    /// The most workers that were ever wanted.
+    pub(super) most: usize,
     pub(super) actions: usize,
 }
 
 impl World {
     pub(super) fn new(seed: u64, workers: u16, threads: u16) -> World {
-        let limits = chaos::limits(seed, workers, threads);
+        World::with(seed, chaos::limits(seed, workers, threads))
+    }
+
+    fn with(seed: u64, limits: Limits) -> World {
         let mut world = World {
-            luck: Luck(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            luck: Luck::new(seed),
             state: State::new(limits),
             now: Duration::ZERO,
             fates: BinaryHeap::new(),
@@ -101,6 +92,9 @@ impl World {
             chaos: false,
             failed_boots: BTreeMap::new(),
             stopping: false,
+            busy: false,
+            answered: 0,
+            most: 0,
             actions: 0,
         };
         world.tell(Event::Tick);
@@ -119,6 +113,7 @@ impl World {
 
     pub(super) fn tell(&mut self, event: Event) {
         let actions = plan(&mut self.state, event.clone(), self.now);
+        self.most = self.most.max(usize::from(self.state.target()));
         assert!(self.exited.is_none() || actions.is_empty(), "after the exit: {actions:?}");
         self.actions += actions.len();
         for action in actions {
@@ -161,13 +156,14 @@ impl World {
                 self.later(Duration::from_millis(1), Fate::MoldDies(generation, id));
             }
             Action::Fork { generation, nr, seat } => self.fork(generation, nr, seat),
+            Action::Open(generation, nr) => self.open(generation, nr),
             Action::Retire(generation, nr) => {
                 let worker = self.workers.get_mut(&(generation, nr)).expect("a worker to retire");
                 worker.retired = true;
-                let id = worker.id;
+                let (id, used) = (worker.id, worker.spent && worker.used);
                 // Some sit in an endless request.
-                if self.luck.chance(85) {
-                    let after = self.luck.millis(0, 3000);
+                if used || self.luck.chance(85) {
+                    let after = self.luck.millis(0, if used { 5 } else { 3000 });
                     self.later(after, Fate::WorkerDies(generation, nr, id));
                 }
             }
@@ -245,6 +241,8 @@ impl World {
             up: false,
             spent: false,
             retired: false,
+            open: false,
+            used: false,
             born: self.now,
         };
         self.workers.insert((generation, nr), worker);
@@ -289,9 +287,11 @@ impl World {
                     self.tell(Event::Unfit(generation, nr, "no database".into()));
                 }
             }
+            Fate::Takes(generation, nr, id) => self.takes(generation, nr, id),
             Fate::Spent(generation, nr, id) => {
                 if let Some(worker) = self.worker(generation, nr, id) {
                     worker.spent = true;
+                    self.answered += 1;
                     self.tell(Event::Spent(generation, nr));
                 }
             }

@@ -128,6 +128,7 @@ mod tests {
     fn server(threads: u16) -> State {
         let mut state = State::new(Limits {
             workers: 2,
+            fresh: false,
             threads,
             seats: 64,
             shutdown_timeout: Duration::from_secs(30),

@@ -7,6 +7,7 @@ pub(super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits {
     let seconds = |below: u64| Duration::from_secs(seed % below);
     Limits {
         workers,
+        fresh: false,
         threads,
         seats: SEATS,
         shutdown_timeout: TIMEOUT,
@@ -91,7 +92,7 @@ impl World {
             return;
         }
         let ((generation, nr), id) = living[self.luck.below(living.len() as u64) as usize];
-        let at_limit = self.luck.chance(50);
+        let at_limit = self.luck.chance(50) && !self.state.limits.fresh;
         if at_limit {
             let after = self.luck.millis(0, 2000);
             self.later(after, Fate::Spent(generation, nr, id));

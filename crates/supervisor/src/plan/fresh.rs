@@ -1,0 +1,59 @@
+//! Workers that get one request each. As many as there are to be stand ready, unused; one that takes
+//! a request no longer counts among them, so that the next is forked meanwhile. No more than that
+//! many requests run at once: beyond it spares stay shut until one is answered.
+
+use super::converge::retire;
+use super::*;
+
+impl State {
+    /// It has taken its request.
+    pub(super) fn note_used(&mut self, number: u64, nr: u16) {
+        let generation = self.generations.get_mut(&number);
+        if let Some(worker) = generation.and_then(|g| g.workers.get_mut(&nr))
+            && worker.lives()
+        {
+            worker.stage = Stage::Used;
+        }
+    }
+
+    /// It has answered it, and leaves by itself: that is how it should be.
+    pub(super) fn note_answered(
+        &mut self,
+        number: u64,
+        nr: u16,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
+        let until = now + self.limits.shutdown_timeout;
+        let Some(generation) = self.generations.get_mut(&number) else { return };
+        let stage = generation.workers.get(&nr).map(|worker| worker.stage);
+        if matches!(stage, Some(Stage::Living { .. } | Stage::Used { .. })) {
+            retire(generation, number, nr, until, actions);
+            generation.worker_backoff.note(now, false);
+        }
+    }
+
+    /// It died in its request, or so soon after it that nobody has heard of the answer.
+    pub(super) fn note_used_death(&mut self, number: u64, failed: bool, now: Duration) {
+        let due = now + self.limits.err_respawn_interval;
+        if let Some(generation) = self.generations.get_mut(&number).filter(|_| failed) {
+            generation.fork_due = generation.fork_due.max(due);
+        }
+    }
+}
+
+impl Generation {
+    /// Lets spares take while fewer than `target` may or do.
+    pub(super) fn open_spares(&mut self, number: u64, target: usize, actions: &mut Vec<Action>) {
+        let runs = |w: &generation::Worker| matches!(w.stage, Stage::Used);
+        let counts = |w: &&generation::Worker| runs(w) || (w.open && w.lives());
+        let mut open = self.workers.values().filter(counts).count();
+        for (nr, worker) in &mut self.workers {
+            if open < target && worker.lives() && !worker.open {
+                worker.open = true;
+                open += 1;
+                actions.push(Action::Open(number, *nr));
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Fresh workers under a load that never ends: a request each, never more at once than wanted,
+//! always one ready, whatever dies.
+
+use super::*;
+
+fn busy(seed: u64) -> World {
+    let mut world = World::fresh(seed, 1 + (seed % 5) as u16);
+    world.turn_for(Duration::from_secs(30));
+    world.assert_calm(seed);
+    world.busy = true;
+    // Those that stand ready have been let in already: the clients find them after a restart.
+    world.tell(Event::Restart);
+    world.turn_for(Duration::from_secs(30));
+    world
+}
+
+#[test]
+fn used_workers_are_replaced_without_a_word_and_without_waiting() {
+    let mut each = Vec::new();
+    for seed in 0..20 {
+        let mut world = busy(seed);
+        let before = world.answered;
+        world.turn_for(Duration::from_secs(10));
+        each.push((world.answered - before) / usize::from(world.state.target()));
+        world.busy = false;
+        world.turn_for(CALM);
+        world.assert_calm(seed);
+        let before = world.actions;
+        world.turn_for(CALM);
+        assert_eq!(world.actions, before, "seed {seed}: nothing is done when nothing happens");
+    }
+    // One lasts 100 ms and the next comes 25 ms later; a fork takes 20 ms, which do not count.
+    let mean = each.iter().sum::<usize>() / each.len();
+    assert!(mean > 10_000 / 135, "{mean} requests of each in 10 s: {each:?}");
+}
+
+#[test]
+fn after_any_chaos_spares_stand_ready() {
+    for seed in 0..60 {
+        let mut world = busy(seed);
+        world.chaos = true;
+        world.later(Duration::ZERO, Fate::Chaos);
+        world.turn_for(Duration::from_secs(60));
+        (world.chaos, world.busy) = (false, false);
+        world.turn_for(CALM);
+        world.assert_calm(seed);
+    }
+}
+
+#[test]
+fn a_stop_under_load_ends() {
+    for seed in 0..40 {
+        let mut world = busy(seed);
+        world.chaos = seed % 2 == 0;
+        world.later(Duration::ZERO, Fate::Chaos);
+        world.turn_for(Duration::from_secs(5));
+        world.stop(Event::Stop);
+        world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
+        assert!(world.exited.is_some(), "seed {seed}: still there");
+    }
+}
+
+#[test]
+fn a_crash_in_a_request_does_not_make_the_next_one_wait() {
+    let mut world = busy(3);
+    world.state.limits.err_respawn_interval = Duration::ZERO;
+    let mut crashes = 0;
+    let end = world.now + Duration::from_secs(10);
+    while world.now < end {
+        let running = world.workers.iter().find(|(_, w)| w.used && !w.spent);
+        if let Some(((generation, nr), id)) = running.map(|(key, w)| (*key, w.id)) {
+            crashes += 1;
+            world.later(Duration::ZERO, Fate::WorkerDies(generation, nr, id));
+        }
+        world.turn_for(Duration::from_millis(10));
+    }
+    assert!(crashes > 50, "{crashes}: they are replaced at once");
+}
