@@ -167,7 +167,7 @@ module Oribi
 
     # One that the supervisor has started is there already; so it is with the error log.
     def take_place
-      Place.become(@init["identity"]) if @init["identity"]
+      Place.confine(@init.fetch("confinement", {}))
       Dir.chdir(@init["chdir"]) if @init["chdir"]
     end
 
@@ -266,7 +266,7 @@ module Oribi
       # worker pays for that with copies of the pages they lie in.
       Worker.new(@app, nr: 0, seat: 0, settings: @init, hooks: @hooks).rehearse
       # It forks while requests run, and they go first.
-      Native.gather_wakeups(true) if @fresh
+      Native.give_way(true) if @fresh
       return Process.warmup if Process.respond_to?(:warmup)
 
       3.times { GC.start }
@@ -287,7 +287,8 @@ module Oribi
       Report.record_as("role" => "worker", "worker" => number)
       @worker = Worker.new(@app, nr: number, seat: seat, settings: @init, hooks: @hooks)
       @worker.retire if @told_to_leave == Process.pid
-      Native.gather_wakeups(false) if @fresh
+      Native.give_way(false) if @fresh
+      Place.limit_cpu(@init.dig("confinement", "rlimits", "cpu"))
       take_part(number)
       @socket.close
       @worker.run

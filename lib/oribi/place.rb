@@ -9,7 +9,11 @@ module Oribi
     # What start_server and systemd say to the process they have started, and to no other.
     VARIABLES = %w[SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
                    NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID].freeze
-    private_constant :START_SERVER, :VARIABLES
+    # What limits are called here and there. Not the address space: the segment alone takes gigabytes
+    # of that, and no memory.
+    LIMITS = { "memory" => :DATA, "files" => :NOFILE, "processes" => :NPROC,
+               "file_size" => :FSIZE }.freeze
+    private_constant :START_SERVER, :VARIABLES, :LIMITS
 
     module_function
 
@@ -46,6 +50,28 @@ module Oribi
     def leave(numbers)
       close(numbers)
       VARIABLES.each { |name| ENV.delete(name) }
+    end
+
+    # What a mold that a calling process has forked takes on when it is told; one that the supervisor
+    # has started has it already, and does it again to no effect. As in confine.rs.
+    def confine(confinement)
+      nice, rlimits, identity = confinement.values_at("nice", "rlimits", "identity")
+      Process.setpriority(Process::PRIO_PROCESS, 0, nice) if nice
+      rlimits&.each { |name, limit| lower(LIMITS[name], limit) if LIMITS[name] && limit.positive? }
+      return unless identity
+
+      become(identity)
+      Native.no_new_privileges
+    end
+
+    # A worker's own: a mold has all its life for what it does. First the signal, then the end.
+    def limit_cpu(seconds)
+      Process.setrlimit(:CPU, seconds, seconds + 1) if seconds&.positive?
+    end
+
+    def lower(name, limit)
+      limit = [limit, Process.getrlimit(name).last].min
+      Process.setrlimit(name, limit, limit)
     end
 
     # Runs as another user from now on, for ever; `identity` is the supervisor's (privileges.rs).

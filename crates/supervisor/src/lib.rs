@@ -9,6 +9,7 @@ mod cgi;
 mod channel;
 mod children;
 mod command;
+mod confine;
 mod config_for;
 mod control;
 mod daemon;

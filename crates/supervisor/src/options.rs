@@ -15,9 +15,9 @@ use wire::settings::Address;
 
 #[allow(unused_imports)]
 pub use diff::{Changed, Changes, diff};
-pub use mount::{Engine, Isolation, Mount, Recycling, Serves};
+pub use mount::{Engine, Isolation, Mount, Recycling, Rlimits, Serves};
 pub use mounts::concerns;
- pub use place::name_of;
+pub use place::name_of;
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -65,8 +65,13 @@ impl Identity {
     /// Makes the calling process, which has one thread and is root, run as this user for ever.
     pub fn assume(&self) -> io::Result<()> {
         unistd::initgroups(&self.name, Gid::from_raw(self.gid))?;
-        unistd::setgid(Gid::from_raw(self.gid))?;
-        unistd::setuid(Uid::from_raw(self.uid))?;
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        // Real, effective and saved: none is left to go back to.
+        unistd::setresgid(gid, gid, gid)?;
+        unistd::setresuid(uid, uid, uid)?;
+        if !uid.is_root() && unistd::setuid(Uid::from_raw(0)).is_ok() {
+            return Err(io::Error::other("there is a way back to root"));
+        }
         Ok(())
     }
 

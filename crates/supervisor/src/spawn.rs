@@ -4,7 +4,7 @@ use crate::channel::Channel;
 use crate::daemon::DAEMON;
 use crate::inherit;
 use crate::place::Place;
-use crate::privileges::Identity;
+use crate::confine::{self, CONFINEMENT, Confinement};
 use crate::ruby::Ruby;
 use crate::{listen, notify};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -33,8 +33,6 @@ pub const JOIN: &str = "ORIBI_JOIN";
 pub const CALLER: &str = "ORIBI_CALLER";
 /// Its command line and directory, as JSON.
 pub const COMMAND: &str = "ORIBI_COMMAND";
-/// Whom a launched process is to run as, as JSON.
-const IDENTITY: &str = "ORIBI_IDENTITY";
 
 /// A process of ours.
 pub struct Spawned {
@@ -94,27 +92,28 @@ impl Join {
 pub struct MoldLine {
     argv: Vec<OsString>,
     place: Place,
-    identity: Option<Identity>,
+    /// What its process may do.
+    pub confinement: Confinement,
     /// What Ruby is to load first, in the form of RUBYOPT.
     first: Option<OsString>,
 }
 
 impl MoldLine {
     /// Our own: a Ruby that loads a rackup file.
-    pub fn ours(ruby: &Ruby, place: Place, identity: Option<Identity>) -> MoldLine {
+    pub fn ours(ruby: &Ruby, place: Place, confinement: Confinement) -> MoldLine {
         let argv = ruby.line("oribi/mold", "Oribi::Mold.start");
-        MoldLine { argv, place, identity, first: None }
+        MoldLine { argv, place, confinement, first: None }
     }
 
     /// The calling process's command line once more; our handler joins as a mold when it gets
     /// there.
-    pub fn again(join: &Join, ruby: &Ruby, identity: Option<Identity>) -> MoldLine {
+    pub fn again(join: &Join, ruby: &Ruby, confinement: Confinement) -> MoldLine {
         let file = ruby.lib().join("oribi/confession.rb");
         // RUBYOPT has no way to write a blank.
         let first = file.to_str().filter(|path| !path.contains(char::is_whitespace));
         let first = first.map(|path| format!("-r{path}").into());
         let place = Place::of(join.directory.clone());
-        MoldLine { argv: join.argv.clone(), place, identity, first }
+        MoldLine { argv: join.argv.clone(), place, confinement, first }
     }
 
     /// The program, for messages.
@@ -183,8 +182,9 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
         .env(LAUNCH, getpid().as_raw_nonzero().to_string())
         .env(MOLD_FD, theirs.as_raw_fd().to_string());
     line.place.enter(&mut command);
-    if let Some(identity) = &line.identity {
-        command.env(IDENTITY, identity.to_json().to_string()).envs(identity.variables());
+    if !line.confinement.is_none() {
+        let confinement = &line.confinement;
+        command.env(CONFINEMENT, confinement.to_json().to_string()).envs(confinement.variables());
     }
     if let Some(first) = &line.first {
         let others = std::env::var_os("RUBYOPT").unwrap_or_default();
@@ -198,8 +198,8 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
 /// Becomes the command in the arguments, to be killed when the parent dies: until a mold watches
 /// the supervisor itself, it may load an app for a long time.
 pub fn launch(parent: &str) -> ExitCode {
-    if let Err(error) = assume_identity() {
-        crate::answer::say(&format!("user: cannot become it: {error}"));
+    if let Err(error) = confine::take_on() {
+        crate::answer::say(&error);
         return ExitCode::FAILURE;
     }
     // Only now: a change of user undoes it.
@@ -211,7 +211,7 @@ pub fn launch(parent: &str) -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let Some(program) = words.next() else { return ExitCode::FAILURE };
     let mut command = Command::new(&program);
-    command.args(words).env_remove(LAUNCH).env_remove(IDENTITY);
+    command.args(words).env_remove(LAUNCH).env_remove(CONFINEMENT);
     if std::env::var_os(RUBYOPT).is_some() {
         command.env(BOOT, getpid().as_raw_nonzero().to_string());
     }
@@ -222,10 +222,4 @@ pub fn launch(parent: &str) -> ExitCode {
         crate::ruby::RUBY
     ));
     ExitCode::FAILURE
-}
-
-fn assume_identity() -> io::Result<()> {
-    let Ok(json) = std::env::var(IDENTITY) else { return Ok(()) };
-    let identity = Identity::from_json(&serde_json::from_str(&json)?);
-    identity.ok_or_else(|| io::Error::other("it is not described"))?.assume()
 }

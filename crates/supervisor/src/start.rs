@@ -1,5 +1,6 @@
 //! What must be there before anything runs: the directory, the user, the listeners, the pid file.
 
+use crate::confine::Confinement;
 use crate::daemon::Daemon;
 use crate::listen::{self, Listener};
 use crate::options::Settings;
@@ -77,6 +78,7 @@ impl Start {
         let began = Instant::now();
         let process = &settings.process;
         let identity = Identity::find(process.user.as_deref(), process.group.as_deref())?;
+        let confinement = Confinement::of(&settings.mounts[0])?;
         let listeners =
             listen::open(inherited, &settings.binds, &settings.listening, identity.as_ref())?;
         let pid = join.as_ref().map_or(getpid(), |join| join.pid);
@@ -84,8 +86,8 @@ impl Start {
         let pid_file = process.pid_file.clone();
         let pid_file = pid_file.map(|path| PidFile::write(path, pid, succeeds)).transpose()?;
         let mold_line = match &join {
-            Some(join) => MoldLine::again(join, &Ruby::find()?, identity.clone()),
-            None => MoldLine::ours(&Ruby::find()?, place, identity.clone()),
+            Some(join) => MoldLine::again(join, &Ruby::find()?, confinement),
+            None => MoldLine::ours(&Ruby::find()?, place, confinement),
         };
         let (daemon, renewal) = (None, None);
         Ok(Start {

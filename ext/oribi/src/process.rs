@@ -30,7 +30,8 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
-    ruby::define_function(native, c"gather_wakeups", Method::M1(gather_wakeups));
+    ruby::define_function(native, c"no_new_privileges", Method::M0(no_new_privileges));
+    ruby::define_function(native, c"give_way", Method::M1(give_way));
     ruby::define_function(native, c"open_segment", Method::M4(open_segment));
 }
 
@@ -69,10 +70,18 @@ unsafe extern "C" fn watch(_: VALUE, pidfd: VALUE) -> VALUE {
     }
 }
 
-/// `gather_wakeups(bool)`: whether this thread, when it is woken, lets a running one go on. Where the
-/// kernel does not let it, all stays as it is.
-unsafe extern "C" fn gather_wakeups(_: VALUE, gather: VALUE) -> VALUE {
-    let _ = wire::sched::gather_wakeups(gather == ruby::boolean(true));
+/// `no_new_privileges`: no program that this process runs gets more rights than it has.
+unsafe extern "C" fn no_new_privileges(_: VALUE) -> VALUE {
+    match rustix::thread::set_no_new_privs(true) {
+        Ok(()) => ruby::nil(),
+        Err(error) => ruby::raise_io(&error.into()),
+    }
+}
+
+/// `give_way(bool)`: whether this thread lets others have the processor first. Where the kernel does
+/// not know that, all stays as it is.
+unsafe extern "C" fn give_way(_: VALUE, give: VALUE) -> VALUE {
+    let _ = wire::sched::give_way(give == ruby::boolean(true));
     ruby::nil()
 }
 

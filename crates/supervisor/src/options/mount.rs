@@ -109,9 +109,9 @@ pub enum Isolation {
 /// What a process of a mount may use. Zeroes: as much as there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rlimits {
-    /// Bytes of address space.
+    /// Bytes of memory of its own, touched or not.
     pub memory: u64,
-    /// Seconds of processor time.
+    /// Seconds of processor time of each worker.
     pub cpu: u64,
     /// Descriptors.
     pub files: u64,

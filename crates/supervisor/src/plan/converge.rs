@@ -179,7 +179,10 @@ impl State {
         let Some(generation) = self.generations.get_mut(&number) else { return };
         if generation.role == Role::Leaving {
             let exists = |w: &generation::Worker| {
-                matches!(w.stage, Stage::Starting { .. } | Stage::Living { .. } | Stage::Used)
+                matches!(
+                    w.stage,
+                    Stage::Starting { .. } | Stage::Living { .. } | Stage::Used { .. }
+                )
             };
             let living: Vec<u16> = (generation.workers.iter())
                 .filter(|(_, worker)| exists(worker))

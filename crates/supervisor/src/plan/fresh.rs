@@ -5,14 +5,18 @@
 use super::converge::retire;
 use super::*;
 
+/// While enough spares stand ready the next is forked once a request is answered, or when it has
+/// lasted this long: a fork takes the processor from requests that run.
+pub(super) const UNDISTURBED: Duration = Duration::from_millis(10);
+
 impl State {
     /// It has taken its request.
-    pub(super) fn note_used(&mut self, number: u64, nr: u16) {
+    pub(super) fn note_used(&mut self, number: u64, nr: u16, now: Duration) {
         let generation = self.generations.get_mut(&number);
         if let Some(worker) = generation.and_then(|g| g.workers.get_mut(&nr))
             && worker.lives()
         {
-            worker.stage = Stage::Used;
+            worker.stage = Stage::Used { since: now };
         }
     }
 
@@ -43,9 +47,18 @@ impl State {
 }
 
 impl Generation {
+    /// Used workers whose successors can wait.
+    pub(super) fn undisturbed(&self, target: usize, now: Duration) -> usize {
+        if self.living() < target.div_ceil(2) {
+            return 0;
+        }
+        let young = |w: &&generation::Worker| matches!(w.stage, Stage::Used { since } if now < since + UNDISTURBED);
+        self.workers.values().filter(young).count()
+    }
+
     /// Lets spares take while fewer than `target` may or do.
     pub(super) fn open_spares(&mut self, number: u64, target: usize, actions: &mut Vec<Action>) {
-        let runs = |w: &generation::Worker| matches!(w.stage, Stage::Used);
+        let runs = |w: &generation::Worker| matches!(w.stage, Stage::Used { .. });
         let counts = |w: &&generation::Worker| runs(w) || (w.open && w.lives());
         let mut open = self.workers.values().filter(counts).count();
         for (nr, worker) in &mut self.workers {

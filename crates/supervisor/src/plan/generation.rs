@@ -1,6 +1,7 @@
 //! What the plan knows about one generation: its mold, its workers, and whether it serves.
 
 use super::backoff::Backoff;
+use super::fresh::UNDISTURBED;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -66,7 +67,10 @@ pub enum Stage {
         since: Duration,
     },
     /// A fresh one that has taken its one request.
-    Used,
+    Used {
+        /// Since when.
+        since: Duration,
+    },
     /// Told to leave; killed at the given time.
     Retiring {
         /// When patience ends.
@@ -207,6 +211,7 @@ impl Generation {
         };
         let workers = self.workers.values().filter_map(|w| match w.stage {
             Stage::Retiring { kill_at } | Stage::Starting { kill_at, .. } => Some(kill_at),
+            Stage::Used { since } => Some(since + UNDISTURBED),
             _ => None,
         });
         let held = match self.role {

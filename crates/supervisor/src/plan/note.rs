@@ -22,7 +22,7 @@ impl State {
                 self.note_worker_death(generation, nr, (served, failed), now, actions)
             }
             Event::Worn { generation, nr, at_limit: true } if self.limits.fresh => {
-                self.note_used(generation, nr)
+                self.note_used(generation, nr, now)
             }
             Event::Spent(generation, nr) if self.limits.fresh => {
                 self.note_answered(generation, nr, now, actions)
@@ -200,7 +200,7 @@ impl State {
         let since = match worker.stage {
             Stage::Living { since } | Stage::Starting { since, .. } => since,
             // What it died of is that request's, and no reason to wait with the next.
-            Stage::Used => return self.note_used_death(number, failed, now),
+            Stage::Used { .. } => return self.note_used_death(number, failed, now),
             // Its mold would not even fork it.
             Stage::Forking => now,
             Stage::Retiring { .. } | Stage::Killed => return,

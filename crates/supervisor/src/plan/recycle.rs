@@ -7,7 +7,7 @@ impl Generation {
     /// replaced, of those only a few at a time.
     pub(super) fn wants_fork(&self, target: usize, now: Duration) -> bool {
         let staying = self.staying();
-        let wanted = staying < target
+        let wanted = staying + self.undisturbed(target, now) < target
             || (staying < target + self.worn() && self.coming() < reliefs_at_once(target));
         wanted
             && matches!(self.mold, Mold::Ready { .. })

@@ -83,7 +83,7 @@ impl State {
 fn see(nr: u16, worker: &generation::Worker) -> WorkerView {
     let stands = match worker.stage {
         Stage::Forking | Stage::Starting { .. } => Stands::Booting,
-        Stage::Living { .. } | Stage::Used => Stands::Ready,
+        Stage::Living { .. } | Stage::Used { .. } => Stands::Ready,
         Stage::Retiring { .. } | Stage::Killed => Stands::Leaving,
     };
     WorkerView { nr, seat: worker.seat, stands }

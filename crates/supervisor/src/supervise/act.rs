@@ -166,7 +166,7 @@ impl Supervisor {
             "version": env!("CARGO_PKG_VERSION"),
             "error_log": self.error_log.as_ref().map(ErrorLog::mark),
             "error_log_format": self.settings.error_log_format,
-            "identity": self.identity.as_ref().map(Identity::to_json),
+            "confinement": self.mold_line.confinement.to_json(),
             "chdir": self.settings.process.chdir,
         });
         if let (Some(init), Ok(Value::Object(told))) =
