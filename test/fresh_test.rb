@@ -94,7 +94,9 @@ class FreshTest < Helper::Case
     gate = gate("gate")
     held = ask_for("/hold/gate")
     gate.arrived
-    busy = server.find("worker").find { |worker| open_files(worker.pid).include?("gate") }
+    busy = wait_until("one has it open") do
+      server.find("worker").find { |worker| open_files(worker.pid).include?("gate") }
+    end
     Process.kill("KILL", busy.pid)
     assert_equal 502, held.answer.status
     gate.release

@@ -186,12 +186,23 @@ module Oribi
       began = Mold.now
       @hooks = Hooks.new(@handed_hooks, hooks_of_file)
       app = yield @init
+      @app = app
       @hooks.run("after_mold_fork")
+      warm_up if @fresh
       tell("ready #{((Mold.now - began) * 1000).round} #{RUBY_VERSION}")
       app
     rescue Exception => error # rubocop:disable Lint/RescueException
       Report.write(error)
       give_up(Report.line(error))
+    end
+
+    # A fresh worker has one request, and no time to be asked before it. What its app does when it is
+    # first asked is done here, for all of them.
+    def warm_up = rehearsing.warm_up
+
+    # A worker that takes no requests.
+    def rehearsing
+      @rehearsing ||= Worker.new(@app, nr: 0, seat: 0, settings: @init, hooks: @hooks)
     end
 
     def hooks_of_file
@@ -264,7 +275,8 @@ module Oribi
       @forked_any = true
       # What each worker does first is done once here: method caches are filled, so that not every
       # worker pays for that with copies of the pages they lie in.
-      Worker.new(@app, nr: 0, seat: 0, settings: @init, hooks: @hooks).rehearse
+      rehearsing.rehearse
+      @rehearsing = nil
       # It forks while requests run, and they go first.
       Native.give_way(true) if @fresh
       return Process.warmup if Process.respond_to?(:warmup)

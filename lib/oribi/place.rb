@@ -57,11 +57,13 @@ module Oribi
     def confine(confinement)
       nice, rlimits, identity = confinement.values_at("nice", "rlimits", "identity")
       Process.setpriority(Process::PRIO_PROCESS, 0, nice) if nice
+      # Beyond its limit of size a file cannot be written, and that is an error: nothing to die of.
+      trap("XFSZ", "IGNORE") if rlimits&.fetch("file_size")&.positive?
       rlimits&.each { |name, limit| lower(LIMITS[name], limit) if LIMITS[name] && limit.positive? }
       return unless identity
 
       become(identity)
-      Native.no_new_privileges
+      Oribi::Native.no_new_privileges
     end
 
     # A worker's own: a mold has all its life for what it does. First the signal, then the end.

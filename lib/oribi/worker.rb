@@ -25,6 +25,7 @@ module Oribi
       @settings = settings
       @hooks = hooks
       @warm_up = settings["warm_up"]
+      @fresh = settings["isolation"] == "fresh"
       @early_hints = settings.fetch("early_hints", false)
       @rack = rack_release
       threads = settings.fetch("threads", 1)
@@ -52,7 +53,12 @@ module Oribi
         Report.write(error)
         raise Unfit, "after_fork: #{Report.line(error)}"
       end
-      return if @warm_up.nil? || leaving?
+      warm_up unless @fresh || leaving?
+    end
+
+    # The request that is put to the app before those of clients, if there is one.
+    def warm_up
+      return unless @warm_up
 
       timeout = Timeout.new(@seats.first, @alarm)
       WarmUp.check(@app, { **@template, "oribi.timeout" => timeout }, @warm_up)

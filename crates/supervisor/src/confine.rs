@@ -59,9 +59,8 @@ impl Confinement {
                 mount.weight
             ));
         }
-        let nice = (step != 0).then(|| -> io::Result<i32> {
-            Ok((getpriority_process(None)? + step).clamp(-20, 19))
-        });
+        let nice = (step != 0)
+            .then(|| -> io::Result<i32> { Ok((getpriority_process(None)? + step).clamp(-20, 19)) });
         let nice = nice.transpose().map_err(|error| format!("weight: {error}"))?;
         Ok(Confinement { identity, rlimits, nice })
     }

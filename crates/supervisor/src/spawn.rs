@@ -1,10 +1,10 @@
 //! Starting processes: which command, which environment, which fds.
 
 use crate::channel::Channel;
+use crate::confine::{self, CONFINEMENT, Confinement};
 use crate::daemon::DAEMON;
 use crate::inherit;
 use crate::place::Place;
-use crate::confine::{self, CONFINEMENT, Confinement};
 use crate::ruby::Ruby;
 use crate::{listen, notify};
 use rustix::io::{FdFlags, fcntl_setfd};
