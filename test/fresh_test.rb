@@ -13,7 +13,6 @@ class FreshTest < Helper::Case
             "memory" => "false", "seed" => "false", "feature" => "false", "thread" => "false",
             "trap" => "false", "at_exit" => "false", "object_space" => "0",
             "thread_variable" => "nil" }.freeze
-  # Each pid's answers may come out of order; a crash's line says what has died.
   SLOW_START = <<~'RUBY'
     after_fork do
       sleep 0.7
@@ -39,7 +38,6 @@ class FreshTest < Helper::Case
       [name, ask("/see/#{name}").body]
     end
     same = CLEAN.select { |name, clean| seen[name] == clean }
-    # Its thread is the one that serves, whichever request.
     assert_empty same
   end
 
@@ -138,7 +136,10 @@ class FreshTest < Helper::Case
 
   def ask_until_refused
     statuses = []
-    loop { statuses << Helper::Client.tcp(@port ||= port).get("/names", "connection: close").status }
+    loop do
+      client = Helper::Client.tcp(@port ||= port)
+      statuses << client.get("/names", "connection: close").status
+    end
   rescue Errno::ECONNREFUSED
     statuses
   end
@@ -146,6 +147,8 @@ class FreshTest < Helper::Case
   def resident(pid) = Integer(File.read("/proc/#{pid}/status")[/RssAnon:\s+(\d+)/, 1])
 
   def open_files(pid)
-    Dir.glob("/proc/#{pid}/fd/*").filter_map { |fd| File.basename(File.readlink(fd)) rescue nil }
+    Dir.glob("/proc/#{pid}/fd/*").map { |fd| File.basename(File.readlink(fd)) }
+  rescue Errno::ENOENT
+    []
   end
 end

@@ -196,8 +196,8 @@ module Oribi
       give_up(Report.line(error))
     end
 
-    # A fresh worker has one request, and no time to be asked before it. What its app does when it is
-    # first asked is done here, for all of them.
+    # A fresh worker has one request, and no time to be asked before it: what its app does when it
+    # is first asked is done here, for all of them.
     def warm_up = rehearsing.warm_up
 
     # A worker that takes no requests.

@@ -9,8 +9,8 @@ module Oribi
     # What start_server and systemd say to the process they have started, and to no other.
     VARIABLES = %w[SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
                    NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID].freeze
-    # What limits are called here and there. Not the address space: the segment alone takes gigabytes
-    # of that, and no memory.
+    # What limits are called here and there. Not the address space: the segment alone takes
+    # gigabytes of that, and no memory.
     LIMITS = { "memory" => :DATA, "files" => :NOFILE, "processes" => :NPROC,
                "file_size" => :FSIZE }.freeze
     private_constant :START_SERVER, :VARIABLES, :LIMITS
@@ -52,8 +52,8 @@ module Oribi
       VARIABLES.each { |name| ENV.delete(name) }
     end
 
-    # What a mold that a calling process has forked takes on when it is told; one that the supervisor
-    # has started has it already, and does it again to no effect. As in confine.rs.
+    # What a mold that a calling process has forked takes on when it is told; one that the
+    # supervisor has started has it already, and does it again to no effect. As in confine.rs.
     def confine(confinement)
       nice, rlimits, identity = confinement.values_at("nice", "rlimits", "identity")
       Process.setpriority(Process::PRIO_PROCESS, 0, nice) if nice

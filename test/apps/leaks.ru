@@ -17,6 +17,7 @@ end
 
 PLACE = __dir__
 MARK = File.join(PLACE, "mark")
+# rubocop:disable Style/GlobalVars
 LEAKS = {
   "global" => [-> { $left = 1 }, -> { $left.inspect }],
   "class_variable" => [-> { Hoard.kept << 1 }, -> { Hoard.kept.size }],
@@ -26,7 +27,7 @@ LEAKS = {
   "directory" => [-> { Dir.chdir("/proc") }, -> { Dir.pwd == "/proc" }],
   "umask" => [-> { File.umask(0o007) }, -> { File.umask == 0o007 }],
   "file" => [-> { $file = File.open(__FILE__) },
-             -> { Dir.children("/proc/self/fd").any? { |fd| File.identical?("/proc/self/fd/#{fd}", __FILE__) } }],
+             -> { Dir["/proc/self/fd/*"].any? { |fd| File.identical?(fd, __FILE__) } }],
   "memory" => [-> { Hoard.kept << ("x" * (32 << 20)) },
                -> { File.read("/proc/self/status")[/RssAnon:\s+(\d+)/, 1].to_i > (32 << 10) }],
   "seed" => [-> { srand(42) }, -> { rand(1 << 60) == Random.new(42).rand(1 << 60) }],
@@ -38,6 +39,7 @@ LEAKS = {
                      -> { ObjectSpace.each_object(String).count { _1.match?(/\Aleft-\d/) } }],
   "thread_variable" => [-> { Thread.current[:left] = 1 }, -> { Thread.current[:left].inspect }]
 }.freeze
+# rubocop:enable Style/GlobalVars
 
 RANDOM = lambda do
   [rand, Random.rand, Random.bytes(8), SecureRandom.hex(8), Random.new_seed, [*1..99].shuffle,

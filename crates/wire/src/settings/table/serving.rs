@@ -216,7 +216,7 @@ pub(super) const RESTARTS: &[Setting] = &[
     Setting {
         name: "warm_up",
         metavar: "PATH",
-        doc: "Path that each new worker asks its app for before it takes requests; it must answer with 2xx or 3xx",
+        doc: "Path that each new worker (where isolation is fresh: the mold) asks its app for before it takes requests; it must answer with 2xx or 3xx",
         kind: Kind::Text,
         ..OF_MOUNT
     },

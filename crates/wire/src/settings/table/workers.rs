@@ -157,7 +157,7 @@ pub(super) const ISOLATION: &[Setting] = &[
     Setting {
         name: "limit_memory",
         metavar: "BYTES",
-        doc: "Address space a process of the app may have (RLIMIT_AS); 0: no limit",
+        doc: "Memory of its own a process of the app may have (RLIMIT_DATA); 0: no limit",
         kind: Kind::Bytes,
         fallback: Fallback::Fixed("0"),
         ..OF_MOUNT
@@ -165,7 +165,7 @@ pub(super) const ISOLATION: &[Setting] = &[
     Setting {
         name: "limit_cpu",
         metavar: "SECONDS",
-        doc: "Processor time it may use in its life, whole seconds (RLIMIT_CPU); 0: no limit",
+        doc: "Processor time a worker may use in its life, whole seconds (RLIMIT_CPU); 0: no limit",
         kind: Kind::Count { min: 0, max: 1_000_000_000 },
         fallback: Fallback::Fixed("0"),
         ..OF_MOUNT
