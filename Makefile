@@ -25,7 +25,7 @@ export RUBY
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help serve build build-only test stress soak lab lab-setup lab-build lab-test bench lint fmt clippy \
-  unit loom blackbox examples fuzz docs docs-options clean test-trixie test-sid \
+  unit loom blackbox examples fuzz mruby-check docs docs-options clean test-trixie test-sid \
   stack stack-stop stack-pids stack-ab stack-proof stack-stuck
 
 help: ## this list
@@ -122,7 +122,7 @@ bench: ## see whether Oribi keeps its promises, against ceilings and other serve
 
 lint: fmt clippy ## rustfmt and clippy; rubocop and shellcheck where they are installed
 	@if command -v rubocop >/dev/null; then rubocop --format simple; fi
-	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step tools/chroot .ci/run crates/shim/build; fi
+	@if command -v shellcheck >/dev/null; then shellcheck tools/setup tools/step tools/chroot tools/mruby-check .ci/run crates/shim/build; fi
 
 fmt:
 	@cargo fmt --all --check
@@ -153,6 +153,10 @@ examples:
 
 fuzz: ## feed the parsers what nobody would send
 	@fuzz/run
+
+mruby-check: ## run the mruby gems under valgrind and, with a nightly compiler, AddressSanitizer (minutes)
+	@command -v valgrind >/dev/null || { echo "valgrind is missing: apt-get install valgrind"; exit 1; }
+	@tools/mruby-check
 
 docs-options: build-only ## write docs/configuration.md's tables and examples/behind-* from the server's own
 	@$(RUBY) tools/options-doc

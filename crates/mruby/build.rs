@@ -7,7 +7,18 @@ fn main() {
         println!("cargo::error=mruby.h is missing: apt-get install libmruby-dev");
         return;
     }
-    cc::Build::new().file("src/sys.c").warnings(true).extra_warnings(true).compile("oribi_mruby");
+    // `make mruby-check`: memory from malloc, no limit and no freezing, and garbage is collected before
+    // each step that Rust takes, so that what is not protected is gone.
+    println!("cargo::rerun-if-env-changed=ORIBI_MRUBY_CHECK");
+    let mut build = cc::Build::new();
+    match std::env::var("ORIBI_MRUBY_CHECK") {
+        Ok(how) if how == "address" => {
+            build.define("ORIBI_MRUBY_CHECK", None).flag("-fsanitize=address")
+        }
+        Ok(_) => build.define("ORIBI_MRUBY_CHECK", None),
+        Err(_) => &mut build,
+    };
+    build.file("src/sys.c").warnings(true).extra_warnings(true).compile("oribi_mruby");
     println!("cargo::rustc-link-lib=static=mruby");
     println!("cargo::rustc-link-lib=m");
     println!("cargo::rustc-link-search=native=/usr/lib");

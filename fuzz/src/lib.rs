@@ -1,4 +1,4 @@
-//! The fuzz targets' checks. `tests/corpus.rs` of `wire` and of `door` replay the corpus through
+//! The fuzz targets' checks. `tests/corpus.rs` of `wire`, `door` and `text` replay the corpus through
 //! them.
 
 #![forbid(unsafe_code)]
@@ -6,3 +6,4 @@
 pub mod checks;
 pub mod doors;
 pub mod gateways;
+pub mod texts;

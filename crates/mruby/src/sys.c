@@ -200,6 +200,9 @@ static mrb_value define_or_find(mrb_state *mrb, struct op *op)
 static mrb_value body(mrb_state *mrb, void *data)
 {
   struct op *op = data;
+#ifdef ORIBI_MRUBY_CHECK
+  mrb_full_gc(mrb);
+#endif
   switch (op->code) {
   case CALL:
     return mrb_funcall_with_block(mrb, op->a, mrb_intern(mrb, op->text, op->length),
@@ -280,6 +283,10 @@ int oribi_mrb_do(mrb_state *mrb, struct op *op)
 
 mrb_state *oribi_mrb_open(mrb_allocf allocate, void *data)
 {
+#ifdef ORIBI_MRUBY_CHECK
+  /* Memory that checkers know. */
+  allocate = mrb_default_allocf;
+#endif
   return mrb_open_allocf(allocate, data);
 }
 

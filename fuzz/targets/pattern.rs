@@ -1,0 +1,4 @@
+//! See `texts::pattern`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oribi_fuzz::texts::pattern(data));

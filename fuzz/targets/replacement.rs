@@ -1,0 +1,4 @@
+//! See `texts::replacement`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oribi_fuzz::texts::replacement(data));
