@@ -83,3 +83,13 @@ Oribi::Counter.new.get # raises TypeError
 "#,
     );
 }
+
+#[test]
+fn the_documentation_is_right() {
+    let docs = include_str!("../../../docs/mruby.md");
+    let blocks: Vec<&str> = docs.split("```ruby\n").skip(1).collect();
+    assert!(blocks.len() > 5, "{} blocks", blocks.len());
+    for block in blocks {
+        holds(block.split("```").next().unwrap_or_default());
+    }
+}
