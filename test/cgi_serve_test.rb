@@ -126,8 +126,9 @@ class CgiServeTest < Helper::Case
   def waiting
     environment, *words = place.oribi("status", "--pid", place.pids.first.to_s, "--json")
     status = JSON.parse(IO.popen([environment, *words], &:read))
-    workers = status["generations"].flat_map { |generation| generation["workers"] }
-    [status["queue"]["waiting"], workers.count { |worker| worker["requests"].any? }]
+    app = status["mounts"].first
+    workers = app["generations"].flat_map { |generation| generation["workers"] }
+    [app["queue"]["waiting"], workers.count { |worker| worker["requests"].any? }]
   end
 
   def test_a_change_loses_no_request

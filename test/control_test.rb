@@ -56,8 +56,11 @@ module Control
 
   def status(*words) = JSON.parse(done("status", "--json", *words))
 
+  # The only mount.
+  def app(status) = status["mounts"].first
+
   # The workers of the generation that serves.
-  def workers(status) = status["generations"].find { |g| g["role"] == "serving" }["workers"]
+  def workers(status) = app(status)["generations"].find { |g| g["role"] == "serving" }["workers"]
 
   def socket(server) = File.join(directory, "#{server.pid}.sock")
 
@@ -68,14 +71,17 @@ module Control
     server.get
     found = status
     supervisor, mold, front = %w[supervisor mold front].map { |role| server.one(role).pid }
-    assert_equal [1, server.pid, supervisor], found.values_at("form", "pid", "supervisor")
-    assert_equal ["running", 2, 1, 1], found.values_at("state", "workers", "threads", "serving")
+    assert_equal [2, server.pid, supervisor, "running"],
+                 found.values_at("form", "pid", "supervisor", "state")
+    assert_equal ["/", "", false, "serving", "cruby", "prefork", 2, 1, 1],
+                 app(found).values_at("name", "path", "declared", "state", "engine", "isolation",
+                                      "workers", "threads", "serving")
     assert_equal File.realpath(server.directory), found["directory"]
     assert_match(%r{\Ahttp://127\.0\.0\.1:\d+\z}, found["addresses"].first)
-    assert_equal({ "waiting" => 0, "oldest_ms" => nil }, found["queue"])
+    assert_equal({ "waiting" => 0, "oldest_ms" => nil }, app(found)["queue"])
     assert_equal front, found["front"]["pid"]
     assert_equal [mold, "ready", RUBY_VERSION],
-                 found["generations"].first["mold"].values_at("pid", "state", "ruby")
+                 app(found)["generations"].first["mold"].values_at("pid", "state", "ruby")
     pids = workers(found).to_h { |worker| worker.values_at("nr", "pid") }
     assert_equal(server.workers(2).to_h { |worker| [worker.nr, worker.pid] }, pids)
     assert_workers_rest(workers(found))
@@ -95,14 +101,16 @@ module Control
     server.hold
     waiting = Array.new(2) { Thread.new { server.response("/waits") } }
     found = Helper.wait_until("two wait") do
-      status.then { |now| now if now["queue"]["waiting"] == 2 && now["queue"]["oldest_ms"] >= 20 }
+      now = status
+      queue = app(now)["queue"]
+      now if queue["waiting"] == 2 && queue["oldest_ms"] >= 20
     end
     worker = workers(found).first
     assert_equal "busy", worker["state"]
     request = worker["requests"].first
     assert_equal [1, "GET", "/hold"], request.values_at("thread", "method", "path")
     # It was taken before the others came.
-    assert_operator request["age_ms"], :>=, found["queue"]["oldest_ms"]
+    assert_operator request["age_ms"], :>=, app(found)["queue"]["oldest_ms"]
     text = done("status")
     assert_match(/^queue 2 waiting, the oldest for \d/, text)
     assert_match(%r{^ +1 +#{worker['pid']}  busy .* GET /hold$}, text)
@@ -149,7 +157,7 @@ module Control
     output = refused("restart")
     assert_match(/no database here.*generation 2 serves on$/, output)
     assert_equal worker.pid, server.get.to_i
-    assert_equal 2, status["serving"]
+    assert_equal 2, app(status)["serving"]
   end
 
   def test_a_rollback_and_when_there_is_nothing_to_go_back_to
@@ -157,7 +165,7 @@ module Control
     assert_match(/no generation is held.*rollback_window/, refused("rollback"))
     first = server.get.to_i
     done("restart")
-    assert_equal(%w[held serving], status["generations"].map { |g| g["role"] })
+    assert_equal(%w[held serving], app(status)["generations"].map { |g| g["role"] })
     refute_equal first, server.get.to_i
     assert_equal "generation 1 serves again\n", done("rollback")
     assert_equal first, server.get.to_i
@@ -171,7 +179,7 @@ module Control
     assert_equal "2 workers, before 3\n", done("scale", 2)
     server.workers(2)
     [0, 10_000].each { |count| assert_match(/1 to 512 are/, refused("scale", count)) }
-    assert_equal 2, status["workers"]
+    assert_equal 2, app(status)["workers"]
   end
 
   def test_logs_are_opened_again
@@ -319,7 +327,7 @@ class ControlOfOribiTest < Minitest::Test
     assert_match(/\A\d+ /, server.get)
     # The first of the silent had to make room.
     assert_nil silent.first.read_nonblock(1, exception: false)
-    assert_equal 2, status["serving"]
+    assert_equal 2, app(status)["serving"]
     refute_match(/restart ignored|panicked/, server.log)
   ensure
     [*silent, half].compact.each(&:close)

@@ -56,7 +56,7 @@ module Helper
       Helper.wait_until("the server serves; its log: #{log}") do
         raise Minitest::Assertion, "it ended instead: #{log}" if ended?
 
-        log[/^oribi: listening on .*\n(?:.*\n)*?oribi: \d+ workers? of/]
+        log[/^oribi: listening on .*\n(?:.*\n)*?oribi: (?:\S+: at \S+, )?(?:\d+ workers? of|proxy of)/]
       end
       @port = log[%r{listening on http://\S+:(\d+)$}, 1]&.to_i
       self

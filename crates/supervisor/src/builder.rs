@@ -172,15 +172,12 @@ fn read_layer(said: &[(String, Vec<String>)]) -> Result<Layer, String> {
 
 fn serve(mut settings: Settings) -> Result<ExitCode, String> {
     let inherited = listen::take()?;
-    let place = start::place(None, &settings)?;
+    let place = start::place(None, settings.process.chdir.as_deref())?;
     for mount in &mut settings.mounts {
         mount::find_rackup(mount, &place)?;
     }
     settings.make_absolute(&place);
-    // What this program says of it does not change while it runs.
-    let held = settings.clone();
-    let reread = Box::new(move || Ok(held.clone()));
-    supervise::run(Start::new(settings, place, reread, inherited, None::<Join>)?)
+    supervise::run(Start::new(settings, place, inherited, None::<Join>)?)
 }
 
 #[cfg(test)]

@@ -107,12 +107,10 @@ fn serve(directory: &Path) -> Result<ExitCode, String> {
     // Held until this process has ended, by nobody else.
     let _lock = run.become_server()?;
     let served = Served { directory: directory.into(), program, socket: run.socket(), ruby };
-    let place = start::place(None, &served.sources()?.settings()?)?;
+    let place = start::place(None, served.sources()?.settings()?.process.chdir.as_deref())?;
     let settings = served.settings(&place)?;
     let renewal = served.renewal(&place);
-    let server = place.clone();
-    let reread = Box::new(move || served.settings(&server));
-    let start = Start::new(settings, place, reread, Vec::new(), None)?;
+    let start = Start::new(settings, place, Vec::new(), None)?;
     supervise::run(Start { renewal: Some(renewal), ..start })
 }
 

@@ -1,6 +1,7 @@
 //! The processes that exist, as the operating system knows them: pids, pidfds, sockets.
 
 use crate::channel::Channel;
+use crate::plan::GenerationId;
 use crate::spawn::Spawned;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal, wait};
@@ -57,11 +58,11 @@ pub struct Children {
     /// The front.
     pub front: Option<Front>,
     /// Molds by generation.
-    pub molds: BTreeMap<u64, Mold>,
+    pub molds: BTreeMap<GenerationId, Mold>,
     /// Workers by generation and number.
-    pub workers: BTreeMap<(u64, u16), Worker>,
+    pub workers: BTreeMap<(GenerationId, u16), Worker>,
     /// Seats of workers that molds have been asked for.
-    pub asked: BTreeMap<(u64, u16), u16>,
+    pub asked: BTreeMap<(GenerationId, u16), u16>,
     /// How children of ours ended that nobody has asked about yet.
     ended: HashMap<Pid, String>,
 }
@@ -75,6 +76,8 @@ pub enum Token {
     Caller,
     /// A worker wants its seats to be looked at.
     Seats,
+    /// The settings that are read anew.
+    Reread,
     /// Somebody connects to the control socket.
     Control,
     /// A client of the control socket.
@@ -84,11 +87,11 @@ pub enum Token {
     /// The front is dead.
     FrontDead,
     /// A mold says something.
-    MoldTalks(u64),
+    MoldTalks(GenerationId),
     /// A mold is dead.
-    MoldDead(u64),
+    MoldDead(GenerationId),
     /// A worker is dead.
-    WorkerDead(u64, u16),
+    WorkerDead(GenerationId, u16),
 }
 
 impl From<Spawned> for Front {

@@ -10,7 +10,7 @@ use crate::options::{Engine, Mount, Serves};
 use crate::remote;
 use crate::ruby::{self, Ruby};
 use crate::sources::{Line, Sources};
-use crate::spawn::Join;
+use crate::spawn::{Join, REREAD};
 use crate::start::{self, Start};
 use crate::{listen, supervise};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -58,6 +58,7 @@ pub fn run() -> ExitCode {
         Some(("config", after)) => config(&matches, after),
         Some(("cgi", after)) => cgi::run(after),
         Some((name, after)) => remote::run(name, &matches, after),
+        _ if std::env::var_os(REREAD).is_some() => reread(&matches),
         _ => serve(&matches),
     };
     done.unwrap_or_else(|why| {
@@ -175,7 +176,7 @@ fn config(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
 
 fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let sources = Sources::read(both(before, after))?;
-    let place = start::place(None, &sources.settings()?)?;
+    let place = start::place(None, sources.settings()?.process.chdir.as_deref())?;
     let settings = sources.settings_at(&place)?;
     let mut all_load = true;
     for mount in &settings.mounts {
@@ -208,12 +209,25 @@ fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {
     if settings.process.daemonize && daemon.is_none() && join.is_none() {
         return if inherited.is_empty() { daemon::start() } else { Err(start::KEPT.into()) };
     }
-    let place = start::place(join.as_ref(), &settings)?;
+    let origin = match join {
+        Some(_) => None,
+        None => Some(start::place(None, None)?),
+    };
+    let place = start::place(join.as_ref(), settings.process.chdir.as_deref())?;
     let settings = sources.settings_at(&place)?;
-    let server = place.clone();
-    let reread = Box::new(move || sources.reread(&server));
-    let start = Start::new(settings, place, reread, inherited, join)?;
-    supervise::run(Start { daemon, ..start })
+    let start = Start::new(settings, place, inherited, join)?;
+    supervise::run(Start { daemon, origin, ..start })
+}
+
+/// Says what the settings are, for a server that was started with this command line.
+fn reread(matches: &ArgMatches) -> Result<ExitCode, String> {
+    let read = || {
+        let sources = Sources::read(line(matches))?;
+        let chdir = sources.settings()?.process.chdir;
+        sources.settings_at(&start::place(None, chdir.as_deref())?)
+    };
+    print(&serde_json::to_string(&read()).map_err(|error| error.to_string())?);
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

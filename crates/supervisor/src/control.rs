@@ -34,15 +34,35 @@ pub enum Request {
         /// End at once instead, as after a QUIT.
         #[serde(default)]
         now: bool,
+        /// Only this mount, by its name or path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<String>,
     },
     /// Boot a new generation and switch to it. Answered when that has been decided.
-    Restart,
+    Restart {
+        /// Only of this mount; otherwise of each that has an app.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<String>,
+    },
     /// Let the generation serve again that is held since the last restart.
-    Rollback,
+    Rollback {
+        /// Of which mount; needed where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<String>,
+    },
     /// From now on so many workers.
     Scale {
         /// How many.
         workers: u16,
+        /// Of which mount; needed where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<String>,
+    },
+    /// Read the settings anew, as the server was started, and do what has changed.
+    Reload {
+        /// One mount more than they say, as `--mount` has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<String>,
     },
     /// Open the log files again: they have been renamed.
     ReopenLogs,
@@ -86,8 +106,13 @@ mod tests {
     fn what_is_sent_is_understood() {
         let requests = [
             (Request::Status, "{\"command\":\"status\"}\n"),
-            (Request::Stop { now: true }, "{\"command\":\"stop\",\"now\":true}\n"),
-            (Request::Scale { workers: 3 }, "{\"command\":\"scale\",\"workers\":3}\n"),
+            (Request::Stop { now: true, mount: None }, "{\"command\":\"stop\",\"now\":true}\n"),
+            (Request::Scale { workers: 3, mount: None }, "{\"command\":\"scale\",\"workers\":3}\n"),
+            (Request::Restart { mount: None }, "{\"command\":\"restart\"}\n"),
+            (
+                Request::Restart { mount: Some("shop".into()) },
+                "{\"command\":\"restart\",\"mount\":\"shop\"}\n",
+            ),
             (Request::ReopenLogs, "{\"command\":\"reopen-logs\"}\n"),
         ];
         for (request, text) in requests {
@@ -95,7 +120,7 @@ mod tests {
             assert_eq!(Request::parse(text.as_bytes()), Ok(request));
         }
         let short = Request::parse(b" {\"command\": \"stop\", \"more\": []}\r\n");
-        assert_eq!(short, Ok(Request::Stop { now: false }));
+        assert_eq!(short, Ok(Request::Stop { now: false, mount: None }));
         let reply = line(&Reply::Progress("generation 2 boots".into()));
         assert_eq!(reply, b"{\"progress\":\"generation 2 boots\"}\n");
     }

@@ -1,28 +1,29 @@
 //! From what was said on the command line and in the configuration file to what holds.
 
-#[allow(dead_code)] // Until a reload asks.
 mod diff;
 mod mount;
 mod mounts;
 mod place;
+mod texts;
 
 use crate::declared::Declared;
 use crate::layers::{self, Layer, Said};
 use crate::place::Place;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::settings::Address;
 
-#[allow(unused_imports)]
 pub use diff::{Changed, Changes, diff};
 pub use mount::{Engine, Isolation, Mount, Recycling, Rlimits, Serves};
 pub use mounts::concerns;
 pub use place::name_of;
 
 /// What holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where to listen.
+    #[serde(with = "texts::addresses")]
     pub binds: Vec<Address>,
     /// Threads of the front.
     pub front_threads: u16,
@@ -45,7 +46,7 @@ pub struct Settings {
 }
 
 /// How to listen.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Listening {
     /// The kernel's queue of each listener.
     pub backlog: i32,
@@ -58,7 +59,7 @@ pub struct Listening {
 }
 
 /// The server as a process.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// The control socket; none: one named by the pid.
     pub control: Option<PathBuf>,

@@ -5,11 +5,9 @@
 
 mod backoff;
 mod converge;
-mod fresh;
 mod generation;
-mod hold;
+mod mount;
 mod note;
-mod recycle;
 mod seats;
 #[cfg(test)]
 mod simulation;
@@ -17,30 +15,41 @@ mod view;
 
 use backoff::Backoff;
 use generation::{Generation, Mold, Role, SHORT_LIFE, Stage, Wear, YOUNG};
+use mount::Mount;
 use seats::Seats;
 use std::collections::BTreeMap;
 use std::time::Duration;
 pub use view::{GenerationView, Stands, WorkerView};
+pub use wire::control::MountId;
+
+/// A generation of a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GenerationId {
+    /// Whose.
+    pub mount: MountId,
+    /// Counted from 1 in each mount.
+    pub number: u64,
+}
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The generation's mold has loaded the app.
-    MoldReady(u64),
+    MoldReady(GenerationId),
     /// It could not, and says why; its death follows.
-    MoldFailed(u64, String),
+    MoldFailed(GenerationId, String),
     /// The generation's mold is dead, and how it ended.
-    MoldDied(u64, String),
+    MoldDied(GenerationId, String),
     /// A worker exists.
-    Forked(u64, u16),
+    Forked(GenerationId, u16),
     /// A worker is ready to take requests.
-    Up(u64, u16),
+    Up(GenerationId, u16),
     /// A worker could not get ready, and says why; its death follows.
-    Unfit(u64, u16, String),
+    Unfit(GenerationId, u16, String),
     /// A worker is dead and its seats are settled.
     WorkerDied {
         /// Its generation.
-        generation: u64,
+        generation: GenerationId,
         /// Its number.
         nr: u16,
         /// Whether it had completed any request.
@@ -51,14 +60,14 @@ pub enum Event {
     /// A worker is to be replaced: now, or when it has reached its limit of requests.
     Worn {
         /// Its generation.
-        generation: u64,
+        generation: GenerationId,
         /// Its number.
         nr: u16,
         /// It takes requests up to its limit and then says so.
         at_limit: bool,
     },
     /// A worker has reached its limit and takes no more.
-    Spent(u64, u16),
+    Spent(GenerationId, u16),
     /// The front can accept.
     FrontReady,
     /// The front has finished its connections.
@@ -69,20 +78,28 @@ pub enum Event {
     Stop,
     /// End at once with this exit code.
     StopNow(u8),
-    /// Boot a new generation beside the present one and switch to it.
-    Restart,
+    /// Another mount is wanted, whose app is to be loaded.
+    Mount(MountId, String, Limits),
+    /// A mount is not wanted any more.
+    Unmount(MountId),
+    /// The front has no request of it left.
+    Unmounted(MountId),
+    /// Boot a new generation of a mount beside the present one and switch to it.
+    Restart(MountId),
     /// Switch back to the generation that served before.
-    Rollback,
+    Rollback(MountId),
     /// Replace all workers, without loading the app again.
-    Recycle,
+    Recycle(MountId),
     /// One worker after another leaves, then the server ends.
     SlowStop,
     /// One worker more.
-    More,
+    More(MountId),
     /// One worker less.
-    Fewer,
+    Fewer(MountId),
     /// So many workers.
-    Scale(u16),
+    Scale(MountId, u16),
+    /// Other numbers for a mount from now on, but for its threads.
+    Limit(MountId, Limits),
     /// Time has passed.
     Tick,
 }
@@ -100,33 +117,39 @@ pub enum Action {
     Drain,
     /// Kill the front.
     KillFront,
+    /// Requests may go to this mount: its first generation serves.
+    Route(MountId),
+    /// No more requests go there; the front finishes those it has.
+    Unroute(MountId),
+    /// Nothing of the mount is left.
+    Forget(MountId),
     /// Start a mold of this generation.
-    StartMold(u64),
+    StartMold(GenerationId),
     /// Ask the generation's mold to go.
-    QuitMold(u64),
+    QuitMold(GenerationId),
     /// Kill it.
-    KillMold(u64),
+    KillMold(GenerationId),
     /// Ask the generation's mold for a worker.
     Fork {
         /// The generation.
-        generation: u64,
+        generation: GenerationId,
         /// The worker's number.
         nr: u16,
         /// Its first seat.
         seat: u16,
     },
     /// Let a spare take its one request.
-    Open(u64, u16),
+    Open(GenerationId, u16),
     /// Tell a worker to leave.
-    Retire(u64, u16),
+    Retire(GenerationId, u16),
     /// Kill it.
-    Kill(u64, u16),
-    /// Let this generation take, and no other.
-    Serve(u64),
+    Kill(GenerationId, u16),
+    /// Let this generation of its mount take, and no other.
+    Serve(GenerationId),
     /// What has become of a restart or a rollback: this generation serves, or why it does not.
     Settled {
         /// The generation that was meant to serve.
-        generation: u64,
+        generation: GenerationId,
         /// Nothing, or one line.
         outcome: Result<(), String>,
     },
@@ -138,8 +161,8 @@ pub enum Action {
     Exit(u8),
 }
 
-/// The numbers the plan goes by.
-#[derive(Clone, Copy, Debug)]
+/// The numbers the plan goes by for a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Workers wanted; of fresh ones, requests that may run at once, and as many spares.
     pub workers: u16,
@@ -207,44 +230,27 @@ enum Front {
 /// Everything the plan knows.
 #[derive(Clone, Debug)]
 pub struct State {
-    limits: Limits,
+    /// What running requests get when the server ends.
+    shutdown_timeout: Duration,
     phase: Phase,
     front: Front,
     front_backoff: Backoff,
-    generations: BTreeMap<u64, Generation>,
-    /// The generation that serves; 0 before the first.
-    serving: u64,
-    newest: u64,
-    seats: Seats,
-    /// In a slow stop: when the next worker leaves.
+    mounts: BTreeMap<MountId, Mount>,
+    /// In a slow stop: when the next workers leave.
     slow_stop: Option<Duration>,
 }
 
 impl State {
-    /// The state before anything has been started.
-    pub fn new(limits: Limits) -> State {
-        let first = Generation::new(limits.workers);
+    /// The state before anything has been started; mounts come as events.
+    pub fn new(shutdown_timeout: Duration) -> State {
         State {
-            limits,
+            shutdown_timeout,
             phase: Phase::Starting,
             front: Front::Absent,
             front_backoff: Backoff::new(3),
-            generations: BTreeMap::from([(1, first)]),
-            serving: 0,
-            newest: 1,
-            seats: Seats::new(limits.seats, limits.threads),
+            mounts: BTreeMap::new(),
             slow_stop: None,
         }
-    }
-
-    /// Workers wanted at present.
-    pub fn target(&self) -> u16 {
-        self.limits.workers
-    }
-
-    /// The generation that serves; 0 before the first.
-    pub fn serving(&self) -> u64 {
-        self.serving
     }
 
     /// The next point in time at which `plan` has something to do without any event.
@@ -255,8 +261,8 @@ impl State {
             _ => Vec::new(),
         };
         let front = (self.front == Front::Absent).then(|| self.front_backoff.due());
-        let generations = self.generations.values().flat_map(Generation::deadlines);
-        let all = phase.into_iter().chain(front).chain(generations).chain(self.slow_stop);
+        let mounts = self.mounts.values().flat_map(Mount::deadlines);
+        let all = phase.into_iter().chain(front).chain(mounts).chain(self.slow_stop);
         all.filter(|at| *at > now && *at < Duration::MAX).min()
     }
 
@@ -266,11 +272,21 @@ impl State {
     }
 
     fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Starting | Phase::Running)
+        self.phase.is_up()
     }
 
     fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Killing { .. } | Phase::Over)
+        self.phase.is_ending()
+    }
+}
+
+impl Phase {
+    fn is_up(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running)
+    }
+
+    fn is_ending(self) -> bool {
+        matches!(self, Phase::Killing { .. } | Phase::Over)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The commands that speak to a running server: `oribi status`, `stop`, `restart`, `rollback`,
-//! `scale`, `reopen-logs`.
+//! `scale`, `reload`, `mount`, `reopen-logs`.
 
 mod find;
 mod show;
@@ -35,28 +35,41 @@ Without --control and --pid it is your only server that runs; of several, the on
 started in the present directory.";
 
 /// The commands, for clap.
-pub fn subcommands() -> [Command; 6] {
+pub fn subcommands() -> [Command; 8] {
     [
         command("status", "Show workers, what they do, and what waits", STATUS)
             .arg(flag("json", "Print JSON, as docs/control.md describes it")),
-        command("stop", "End the server once what runs and waits is finished", STOP)
-            .arg(flag("now", "End at once: what runs is cut off"))
+        command("stop", "End the server, or one mount, once what runs and waits is finished", STOP)
+            .arg(mount("Only this mount, by its name or path"))
+            .arg(flag("now", "End at once: what runs is cut off").conflicts_with("mount"))
             .arg(timeout("600")),
         command(
             "restart",
             "Boot a new generation and switch to it without losing a request",
             RESTART,
         )
+        .arg(mount("Only this mount, by its name or path"))
         .arg(timeout("600")),
         command("rollback", "Switch back to the generation that served before", ROLLBACK)
+            .arg(mount("Of which mount, where there are several"))
             .arg(timeout("60")),
         command("scale", "Have so many workers from now on", SCALE).arg(
-            Arg::new("workers")
-                .value_name("N")
+            Arg::new("words")
+                .value_name("[MOUNT] N")
+                .num_args(1..=2)
                 .required(true)
-                .help("Worker processes")
-                .value_parser(clap::value_parser!(u16)),
+                .help("Worker processes, and of which mount, where there are several"),
         ),
+        command("reload", "Read the settings anew and do what has changed", RELOAD)
+            .arg(timeout("600")),
+        command("mount", "Add a mount while the others serve", MOUNT)
+            .arg(
+                Arg::new("mount")
+                    .value_name("[HOST]/PATH=FILE")
+                    .required(true)
+                    .help("Where it lies, and its rackup file"),
+            )
+            .arg(timeout("600")),
         command("reopen-logs", "Open the log files again after they have been renamed", REOPEN),
     ]
 }
@@ -65,15 +78,17 @@ const STATUS: &str = "\
 Examples:
   oribi status                            your server
   oribi status --pid 1234                 one of several
-  oribi status --json | jq .queue.waiting";
+  oribi status --json | jq .mounts[0].queue.waiting";
 const STOP: &str = "\
 Examples:
   oribi stop              returns when the server is gone
-  oribi stop --now        does not wait for what runs";
+  oribi stop --now        does not wait for what runs
+  oribi stop shop         only the mount of this name; the others serve on";
 const RESTART: &str = "\
 Examples:
   oribi restart                   exit 0: the new generation serves
                                   exit 1: it did not boot, the old one serves on
+  oribi restart shop              only the mount of this name
   oribi restart --timeout 120";
 const ROLLBACK: &str = "\
 Examples:
@@ -81,7 +96,16 @@ Examples:
   oribi restart && ./smoke-test || oribi rollback";
 const SCALE: &str = "\
 Examples:
-  oribi scale 8";
+  oribi scale 8
+  oribi scale shop 8";
+const RELOAD: &str = "\
+Examples:
+  oribi reload            new mounts come, others go, changed ones restart; what is wrong
+                          changes nothing";
+const MOUNT: &str = "\
+Examples:
+  oribi mount /blog=blog/config.ru
+  oribi mount blog.example/=blog/config.ru";
 const REOPEN: &str = "\
 Examples:
   mv access.log access.log.1 && oribi reopen-logs";
@@ -98,6 +122,10 @@ fn command(name: &'static str, about: &'static str, examples: &str) -> Command {
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn mount(help: &'static str) -> Arg {
+    Arg::new("mount").value_name("MOUNT").help(help)
 }
 
 fn timeout(default: &'static str) -> Arg {
@@ -121,15 +149,30 @@ pub fn run(name: &str, before: &ArgMatches, matches: &ArgMatches) -> Result<Exit
     let path = find::find(&wanted)?;
     let patience = matches.try_get_one("timeout").ok().flatten();
     let patience = patience.map_or(ANSWER, |seconds| Duration::from_secs(*seconds));
+    let mount = matches.try_get_one::<String>("mount").ok().flatten().cloned();
     let request = match name {
         "status" => return status(&path, matches.get_flag("json")),
-        "stop" => return stop(&path, matches.get_flag("now"), patience),
-        "restart" => Request::Restart,
-        "rollback" => Request::Rollback,
-        "scale" => Request::Scale { workers: matches.get_one("workers").copied().unwrap_or(0) },
+        "stop" if mount.is_none() => return stop(&path, matches.get_flag("now"), patience),
+        "stop" => Request::Stop { now: false, mount },
+        "restart" => Request::Restart { mount },
+        "rollback" => Request::Rollback { mount },
+        "scale" => scale(matches)?,
+        "reload" | "mount" => Request::Reload { mount },
         _ => Request::ReopenLogs,
     };
     ask(&path, &request, patience)
+}
+
+/// `N`, or `MOUNT N`.
+fn scale(matches: &ArgMatches) -> Result<Request, String> {
+    let words: Vec<&String> = matches.get_many("words").into_iter().flatten().collect();
+    let (mount, count) = match words[..] {
+        [mount, count] => (Some(mount.clone()), count),
+        [count] => (None, count),
+        _ => return Err("scale: name the number of workers".into()),
+    };
+    let workers = count.parse().map_err(|_| format!("scale: {count:?} is no number of workers"))?;
+    Ok(Request::Scale { workers, mount })
 }
 
 /// `stop` or `restart`, for a server whose pid somebody knows. One that starts is waited for: it has
@@ -149,7 +192,7 @@ pub fn tell(name: &str, pid: u32) -> Result<ExitCode, String> {
     };
     match name {
         "stop" => stop(&path, false, LONG),
-        _ => ask(&path, &Request::Restart, LONG),
+        _ => ask(&path, &Request::Restart { mount: None }, LONG),
     }
 }
 
@@ -182,7 +225,7 @@ fn status(path: &Path, json: bool) -> Result<ExitCode, String> {
 fn stop(path: &Path, now: bool, patience: Duration) -> Result<ExitCode, String> {
     let status = find::ask(path)?;
     let processes = pidfds(&status);
-    match Answer::to(path, &Request::Stop { now }, patience)?.last()? {
+    match Answer::to(path, &Request::Stop { now, mount: None }, patience)?.last()? {
         Some(Reply::Failed(why)) => return Err(why),
         Some(_) => return Err("the server gave an answer that nobody asked for".into()),
         None => {}

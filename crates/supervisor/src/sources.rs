@@ -2,7 +2,7 @@
 //! has defaults of its own (`-s Rhebok`).
 
 use crate::declared::{Content, Declared};
-use crate::layers::{Layer, Origin, Said, given, merge};
+use crate::layers::{Layer, Origin, given, merge};
 use crate::options::{self, Mount, Serves, Settings};
 use crate::place::Place;
 use crate::ruby::Ruby;
@@ -105,21 +105,6 @@ impl Sources {
                         Serves::App { rackup: Some(only(self.rackup.as_deref(), place)?) }
                 }
             }
-        }
-        Ok(settings)
-    }
-
-    /// Reads everything that these were read from once more: what holds now for a server at this
-    /// place. It depends on no directory of this process.
-    pub fn reread(&self, place: &Place) -> Result<Settings, String> {
-        let anew = Sources::read(self.line.clone())?;
-        let mut settings = anew.settings_at(place)?;
-        let chdir = |sources: &Sources| {
-            Said(&sources.layers).given("chdir").map(|given| PathBuf::from(&given.text))
-        };
-        // The place is what the old value has led to.
-        if chdir(&anew) != chdir(self) {
-            settings.process.chdir = chdir(&anew);
         }
         Ok(settings)
     }

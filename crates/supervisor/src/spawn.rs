@@ -13,7 +13,7 @@ use rustix::process::{
 };
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ pub const JOIN: &str = "ORIBI_JOIN";
 pub const CALLER: &str = "ORIBI_CALLER";
 /// Its command line and directory, as JSON.
 pub const COMMAND: &str = "ORIBI_COMMAND";
+/// Set for a process that only says what the settings are.
+pub const REREAD: &str = "ORIBI_REREAD";
 
 /// A process of ours.
 pub struct Spawned {
@@ -96,13 +98,14 @@ pub struct MoldLine {
     pub confinement: Confinement,
     /// What Ruby is to load first, in the form of RUBYOPT.
     first: Option<OsString>,
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl MoldLine {
     /// Our own: a Ruby that loads a rackup file.
     pub fn ours(ruby: &Ruby, place: Place, confinement: Confinement) -> MoldLine {
         let argv = ruby.line("oribi/mold", "Oribi::Mold.start");
-        MoldLine { argv, place, confinement, first: None }
+        MoldLine { argv, place, confinement, first: None, variables: Vec::new() }
     }
 
     /// The calling process's command line once more; our handler joins as a mold when it gets
@@ -113,7 +116,7 @@ impl MoldLine {
         let first = file.to_str().filter(|path| !path.contains(char::is_whitespace));
         let first = first.map(|path| format!("-r{path}").into());
         let place = Place::of(join.directory.clone());
-        MoldLine { argv: join.argv.clone(), place, confinement, first }
+        MoldLine { argv: join.argv.clone(), place, confinement, first, variables: Vec::new() }
     }
 
     /// The program, for messages.
@@ -124,6 +127,11 @@ impl MoldLine {
     /// Where it is run, for messages too.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// With these variables too.
+    pub fn with(self, variables: impl IntoIterator<Item = (&'static str, OsString)>) -> MoldLine {
+        MoldLine { variables: variables.into_iter().collect(), ..self }
     }
 }
 
@@ -182,6 +190,7 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
         .env(LAUNCH, getpid().as_raw_nonzero().to_string())
         .env(MOLD_FD, theirs.as_raw_fd().to_string());
     line.place.enter(&mut command);
+    command.envs(line.variables.iter().map(|(name, value)| (name, value)));
     if !line.confinement.is_none() {
         let confinement = &line.confinement;
         command.env(CONFINEMENT, confinement.to_json().to_string()).envs(confinement.variables());
@@ -193,6 +202,24 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
     }
     let (pid, pidfd) = spawn_with(&[theirs.as_fd()], &mut command)?;
     Ok(Spawned { pid, pidfd, channel })
+}
+
+/// This program once more, with the same command line, to read the settings and say them as JSON
+/// (`command::reread`). `more` are mounts beside those that the command line names.
+pub fn reread(place: &Place, more: &[String]) -> io::Result<PipeReader> {
+    let (ours, theirs) = std::io::pipe()?;
+    let mut command = this_binary();
+    command
+        .arg0("oribi: settings")
+        .args(std::env::args_os().skip(1))
+        .args(more.iter().flat_map(|mount| ["--mount", mount]))
+        .env(REREAD, "1")
+        .stdin(Stdio::null())
+        .stdout(theirs);
+    place.enter(&mut command);
+    // Reaped in the supervisor's loop, which asks nobody how it ended.
+    command.spawn()?;
+    Ok(ours)
 }
 
 /// Becomes the command in the arguments, to be killed when the parent dies: until a mold watches

@@ -3,14 +3,14 @@
 use crate::confine::Confinement;
 use crate::daemon::Daemon;
 use crate::listen::{self, Listener};
-use crate::options::Settings;
+use crate::options::{Mount, Settings};
 use crate::pid_file::PidFile;
 use crate::place::Place;
 use crate::privileges::Identity;
 use crate::ruby::Ruby;
 use crate::spawn::{Join, MoldLine};
 use rustix::process::getpid;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Why a server that was given its sockets does not leave.
@@ -26,15 +26,16 @@ pub struct Renewal {
     pub check: Box<dyn Fn() -> Result<(), String>>,
 }
 
-/// Reads settings anew, their paths whole; says what is wrong instead.
-pub type Reread = Box<dyn Fn() -> Result<Settings, String>>;
-
 /// A server that could start to serve.
 pub struct Start {
     /// What holds; its paths are absolute.
     pub settings: Settings,
     /// What makes molds.
-    pub mold_line: MoldLine,
+    pub lines: Lines,
+    /// Where its command line was given, if that can be read again.
+    pub origin: Option<Place>,
+    /// Where it is.
+    pub place: Place,
     /// The calling process.
     pub join: Option<Join>,
     /// Where clients come in.
@@ -47,20 +48,40 @@ pub struct Start {
     pub daemon: Option<Daemon>,
     /// What ends it for another of new settings, if anything does.
     pub renewal: Option<Renewal>,
-    /// Reads all that the settings come from once more: what would hold now.
-    #[allow(dead_code)]
-    pub reread: Reread,
     /// When it began.
     pub began: Instant,
 }
 
-/// Where the server is to be. Goes there.
-pub fn place(join: Option<&Join>, settings: &Settings) -> Result<Place, String> {
+/// What makes the molds of mounts.
+pub struct Lines {
+    place: Place,
+    /// The calling process's command line, which makes those of its app.
+    again: Option<MoldLine>,
+}
+
+impl Lines {
+    /// The command for a mount's molds.
+    pub fn of(&self, mount: &Mount) -> Result<MoldLine, String> {
+        if let Some(line) = &self.again {
+            return Ok(line.clone());
+        }
+        let confinement = Confinement::of(mount)?;
+        let place = match &mount.chdir {
+            Some(directory) => Place::of(self.place.file(directory)),
+            None => self.place.clone(),
+        };
+        let line = MoldLine::ours(&Ruby::find()?, place, confinement);
+        Ok(line.with(mount.bundle().into_iter().flatten()))
+    }
+}
+
+/// Where the server is to be: where it was started, or in `chdir`. Goes there.
+pub fn place(join: Option<&Join>, chdir: Option<&Path>) -> Result<Place, String> {
     let here = match join {
         Some(join) => Place::of(join.directory.clone()),
         None => Place::here().map_err(|error| format!("the present directory is gone: {error}"))?,
     };
-    match &settings.process.chdir {
+    match chdir {
         Some(directory) => here.change(directory),
         None => Ok(here),
     }
@@ -71,7 +92,6 @@ impl Start {
     pub fn new(
         settings: Settings,
         place: Place,
-        reread: Reread,
         inherited: Vec<Listener>,
         join: Option<Join>,
     ) -> Result<Start, String> {
@@ -85,21 +105,23 @@ impl Start {
         let succeeds = listen::started_by_start_server();
         let pid_file = process.pid_file.clone();
         let pid_file = pid_file.map(|path| PidFile::write(path, pid, succeeds)).transpose()?;
-        let mold_line = match &join {
-            Some(join) => MoldLine::again(join, &Ruby::find()?, confinement),
-            None => MoldLine::ours(&Ruby::find()?, place, confinement),
+        let again = match &join {
+            Some(join) => Some(MoldLine::again(join, &Ruby::find()?, confinement)),
+            None => None,
         };
+        let lines = Lines { place: place.clone(), again };
         let (daemon, renewal) = (None, None);
         Ok(Start {
             settings,
-            mold_line,
+            lines,
+            origin: None,
+            place,
             join,
             listeners,
             identity,
             pid_file,
             daemon,
             renewal,
-            reread,
             began,
         })
     }

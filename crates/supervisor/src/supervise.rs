@@ -8,6 +8,7 @@ mod current;
 mod hear;
 mod idle;
 mod leave;
+mod mount;
 mod overdue;
 mod wear;
 
@@ -17,29 +18,25 @@ use crate::daemon::Daemon;
 use crate::error_log::{self, ErrorLog};
 use crate::listen::Listener;
 use crate::notify::Notify;
-use crate::options::{Isolation, Settings};
+use crate::options::{self, Settings};
 use crate::pid_file::PidFile;
 use crate::place::Place;
-use crate::plan::{Action, Event, Limits, State, plan};
+use crate::plan::{Action, Event, GenerationId, Limits, MountId, State, plan};
 use crate::privileges::Identity;
 use crate::signals::Signals;
 use crate::spawn::MoldLine;
-use crate::start::{Renewal, Start};
-use changes::Changes;
-use control::Desk;
+use crate::start::{Lines, Renewal, Start};
+use control::{Desk, Reread};
 use idle::Idle;
-use overdue::Clocks;
+use mount::App;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use wear::Watch;
-use wire::Segment;
 use wire::counters::Counters;
 
 /// How often a dead worker's traces in the queue are looked after while there are any.
@@ -48,13 +45,22 @@ const PRUNE_EVERY: Duration = Duration::from_millis(100);
 /// The running server.
 struct Supervisor {
     settings: Settings,
-    mold_line: MoldLine,
-    /// A mold that exists already, until generation 1 wants it.
-    joined: Option<Mold>,
+    /// What makes molds of mounts.
+    lines: Lines,
+    /// The mounts that have apps, by the number that each got when it came.
+    apps: BTreeMap<MountId, App>,
+    /// Those that have none: the front answers for them alone.
+    plain: BTreeMap<MountId, options::Mount>,
+    /// Of the latter those that go: the front finishes what it has for them.
+    going: BTreeMap<MountId, options::Mount>,
+    /// The next mount's number.
+    next: u16,
     /// The calling process, if there is one.
     caller: Option<OwnedFd>,
-    /// Where the server was started.
-    directory: PathBuf,
+    /// Where its command line was given, if that can be read again.
+    origin: Option<Place>,
+    /// Where it is.
+    place: Place,
     /// The control socket, if it could be had.
     desk: Option<Desk>,
     state: State,
@@ -62,54 +68,36 @@ struct Supervisor {
     signals: Signals,
     listeners: Vec<Listener>,
     addresses: Vec<String>,
-    segment: Segment,
     bells: Vec<OwnedFd>,
-    exchanges: Exchanges,
     /// What apps and front count, for the server's life.
     counters: Counters,
     /// Workers ring it when their seats are to be looked at.
     bell: OwnedFd,
-    /// When to look for requests that run too long.
-    clocks: Clocks,
     pidfd: OwnedFd,
     /// The process to send signals to: this one, or the calling one.
     known_pid: Pid,
     began: Instant,
     /// Events that acting has caused.
     pending: VecDeque<Event>,
-    pruning: bool,
-    watch: Watch,
-    changes: Changes,
     renewal: Option<Renewal>,
+    /// Settings that are being read anew.
+    reread: Option<Reread>,
+    /// Mounts that people have added, as `--mount` has them.
+    more: Vec<String>,
+    /// Mounts that take the place of others as soon as they serve.
+    heirs: BTreeMap<MountId, MountId>,
     idle: Idle,
     stops: u32,
     /// Since when the listeners are taken away.
     leaving: Option<Instant>,
     /// None: standard error is the log.
     error_log: Option<ErrorLog>,
-    /// Whom the others run as; none: as this process.
+    /// Whom the front runs as; none: as this process.
     identity: Option<Identity>,
     /// The process that waits until this one serves.
     daemon: Option<Daemon>,
     notify: Notify,
     _pid_file: Option<PidFile>,
-}
-
-/// Socket pairs over which workers pass fds to front threads, one for each thread. Both ends stay
-/// open here, so that they outlive every front and every worker.
-struct Exchanges {
-    fronts: Vec<OwnedFd>,
-    workers: Vec<OwnedFd>,
-}
-
-impl Exchanges {
-    fn new(count: u16) -> io::Result<Exchanges> {
-        let pair =
-            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let pairs = (0..count).map(|_| pair()).collect::<Result<Vec<_>, _>>()?;
-        let (fronts, workers) = pairs.into_iter().unzip();
-        Ok(Exchanges { fronts, workers })
-    }
 }
 
 /// Serves until told to stop.
@@ -134,59 +122,37 @@ pub fn run(start: Start) -> Result<ExitCode, String> {
 
 impl Supervisor {
     fn new(start: Start) -> io::Result<Supervisor> {
-        let Start { settings, mold_line, join, listeners, .. } = start;
-        let mount = &settings.mounts[0];
+        let Start { settings, join, listeners, .. } = start;
         let signals = Signals::catch()?;
         set_child_subreaper(Some(getpid()))?;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bells = (0..settings.front_threads).map(|_| bell()).collect::<Result<_, _>>()?;
-        let state = State::new(Limits {
-            workers: mount.workers,
-            fresh: mount.isolation == Isolation::Fresh,
-            threads: mount.threads,
-            seats: wire::SEATS as u16,
-            shutdown_timeout: settings.shutdown_timeout,
-            spawn_interval: mount.spawn_interval,
-            err_respawn_interval: mount.err_respawn_interval,
-            start_timeout: mount.start_timeout,
-            rollback_window: mount.rollback_window,
-        });
-        let counters = Counters::create()?;
-        for mount in &settings.mounts {
-            counters.server().claim_row(&mount.name);
-        }
         let known_pid = join.as_ref().map_or(getpid(), |join| join.pid);
-        let (joined, caller) = match join {
-            Some(join) => (Some(Mold::joined(join.mold)), Some(join.caller)),
-            None => (None, None),
-        };
-        let directory = mold_line.place().directory.clone();
-        let changes = Changes::new(mold_line.place(), &mount.watch, start.began);
-        Ok(Supervisor {
-            directory,
+        let mut supervisor = Supervisor {
+            lines: start.lines,
+            apps: BTreeMap::new(),
+            plain: BTreeMap::new(),
+            going: BTreeMap::new(),
+            next: 0,
+            origin: start.origin,
+            place: start.place,
             desk: None,
-            mold_line,
-            joined,
-            caller,
-            state,
+            state: State::new(settings.shutdown_timeout),
             children: Children::default(),
             signals,
             addresses: listeners.iter().map(|one| one.address.clone()).collect(),
             listeners,
-            segment: Segment::create()?,
-            counters,
+            counters: Counters::create()?,
             bells,
             bell: bell()?,
-            clocks: Clocks::new(&[mount.worker.request_timeout, mount.worker.request_timeout_soft]),
-            exchanges: Exchanges::new(settings.front_threads)?,
             known_pid,
             pidfd: pidfd_open(getpid(), PidfdFlags::empty())?,
             began: start.began,
             pending: VecDeque::new(),
-            pruning: false,
-            watch: Watch::new(&mount.recycling, start.began),
-            changes,
             renewal: start.renewal,
+            reread: None,
+            more: Vec::new(),
+            heirs: BTreeMap::new(),
             idle: Idle::new(settings.process.idle_timeout),
             stops: 0,
             leaving: None,
@@ -195,8 +161,19 @@ impl Supervisor {
             daemon: start.daemon,
             notify: Notify::from_environment(known_pid),
             _pid_file: start.pid_file,
+            caller: None,
             settings,
-        })
+        };
+        for mount in supervisor.settings.mounts.clone() {
+            supervisor.mount(mount)?;
+        }
+        if let Some(join) = join {
+            supervisor.caller = Some(join.caller);
+            if let Some(app) = supervisor.apps.values_mut().next() {
+                app.joined = Some(Mold::joined(join.mold));
+            }
+        }
+        Ok(supervisor)
     }
 
     /// The loop. Returns the exit code.
@@ -216,8 +193,8 @@ impl Supervisor {
                 self.hear(token);
             }
             self.look_for_overdue();
-            if self.pruning {
-                self.pruning = !self.segment.board().prune_returned();
+            for app in self.apps.values_mut().filter(|app| app.pruning) {
+                app.pruning = !app.segment.board().prune_returned();
             }
             self.look_at_wear();
             self.look_for_changes();
@@ -233,7 +210,8 @@ impl Supervisor {
         let signals = self.signals.fds().map(|(signal, fd)| (Token::Signal(signal), fd));
         let caller = self.caller.iter().map(|caller| (Token::Caller, caller.as_fd()));
         let seats = [(Token::Seats, self.bell.as_fd())];
-        let heard = self.children.fds().chain(signals).chain(caller).chain(seats);
+        let reread = self.reread.iter().map(|reread| (Token::Reread, reread.fd()));
+        let heard = self.children.fds().chain(signals).chain(caller).chain(seats).chain(reread);
         let heard = heard.map(|(token, fd)| (token, PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let clients = self.desk.iter().flat_map(Desk::fds);
         let clients =
@@ -256,12 +234,10 @@ impl Supervisor {
     fn due_in(&self) -> Option<Duration> {
         let now = self.began.elapsed();
         let plan = self.state.deadline(now).map(|at| at - now);
-        let prune = self.pruning.then_some(PRUNE_EVERY);
+        let apps = self.apps.values().filter_map(App::due_in).min();
         let desk = self.desk.as_ref().and_then(|desk| desk.due_in(Instant::now()));
-        let clocks = self.clocks.wait(wire::now_ns());
         let notify = self.notify.due();
         let seldom = [self.changes_due_in(), self.idle_due_in(), self.leaving_due_in()];
-        let often = [plan, prune, desk, self.watch.due_in(), clocks, notify];
-        often.into_iter().chain(seldom).flatten().min()
+        [plan, apps, desk, notify].into_iter().chain(seldom).flatten().min()
     }
 }

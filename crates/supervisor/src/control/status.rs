@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The number of this form. Raised when a field changes its meaning or goes; new ones may come.
-pub const FORM: u32 = 1;
+pub const FORM: u32 = 2;
 
 /// A server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,30 @@ pub struct Status {
     pub directory: String,
     /// Where it listens.
     pub addresses: Vec<String>,
+    /// The front; none while it is being replaced.
+    pub front: Option<Process>,
+    /// Every mount, in the order in which they came.
+    pub mounts: Vec<Mount>,
+}
+
+/// A mount.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mount {
+    /// Its name.
+    pub name: String,
+    /// Hosts it answers for; empty: all.
+    pub hosts: Vec<String>,
+    /// The path that it lies under; empty: the root.
+    pub path: String,
+    /// Whether somebody has declared it; otherwise it is the server's only app.
+    pub declared: bool,
+    /// `booting`, `serving` or `leaving`.
+    pub state: String,
+    /// `cruby` or `mruby`; none: it has no app.
+    pub engine: Option<String>,
+    /// `threads`, `prefork` or `fresh`; none: it has no app.
+    pub isolation: Option<String>,
     /// Rack environment.
     pub environment: String,
     /// Workers wanted.
@@ -33,12 +57,12 @@ pub struct Status {
     pub threads: u16,
     /// The generation that serves; 0: none yet.
     pub serving: u64,
-    /// The front; none while it is being replaced.
-    pub front: Option<Process>,
     /// What waits.
     pub queue: Queue,
     /// Every generation of which something is left, the oldest first.
     pub generations: Vec<Generation>,
+    /// Where it sends its requests, if it has no app.
+    pub backends: Vec<String>,
 }
 
 /// A process.
@@ -128,11 +152,12 @@ pub struct Request {
 impl Status {
     /// Every process whose memory is of interest.
     pub fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
-        let generations = self.generations.iter_mut().flat_map(|generation| {
+        let generations = self.mounts.iter_mut().flat_map(|mount| &mut mount.generations);
+        let processes = generations.flat_map(|generation| {
             let workers = generation.workers.iter_mut().map(|worker| &mut worker.process);
             [&mut generation.mold.process].into_iter().chain(workers)
         });
-        self.front.iter_mut().chain(generations)
+        self.front.iter_mut().chain(processes)
     }
 }
 
@@ -142,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_another_version_says_is_read_as_far_as_it_goes() {
-        let text = r#"{"form":1,"pid":7,"news":{},"generations":[{"generation":2,
-            "mold":{"pid":8,"state":"ready"},"workers":[{"nr":1,"pid":9,"rss":4096}]}]}"#;
+        let text = r#"{"form":2,"pid":7,"news":{},"mounts":[{"generations":[{"generation":2,
+            "mold":{"pid":8,"state":"ready"},"workers":[{"nr":1,"pid":9,"rss":4096}]}]}]}"#;
         let mut status: Status = serde_json::from_str(text).unwrap();
         assert_eq!((status.pid, status.front.is_none()), (7, true));
         let pids: Vec<_> = status.processes().map(|process| process.pid).collect();

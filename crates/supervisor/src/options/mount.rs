@@ -1,6 +1,6 @@
 //! What one mount is: an app or something else under a path, how it is run and what it may use.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const GEMFILE: &str = "BUNDLE_GEMFILE";
 const RUBYOPT: &str = "RUBYOPT";
 
 /// What serves under a path of some hosts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mount {
     /// What commands and log lines call it: unique.
     pub name: String,
@@ -66,7 +66,7 @@ pub struct Mount {
 }
 
 /// What answers a mount's requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Serves {
     /// A Rack app.
     App {
@@ -76,6 +76,7 @@ pub enum Serves {
     /// Servers that speak HTTP.
     Proxy {
         /// Where they are.
+        #[serde(with = "super::texts::sockets")]
         to: Vec<Socket>,
         /// Requests that each gets at once.
         max: u16,
@@ -83,7 +84,7 @@ pub enum Serves {
 }
 
 /// Which Ruby runs an app.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// The usual one.
@@ -93,8 +94,29 @@ pub enum Engine {
     Mruby,
 }
 
+impl Engine {
+    /// As the setting is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Engine::Cruby => "cruby",
+            Engine::Mruby => "mruby",
+        }
+    }
+}
+
+impl Isolation {
+    /// As the setting is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Isolation::Threads => "threads",
+            Isolation::Prefork => "prefork",
+            Isolation::Fresh => "fresh",
+        }
+    }
+}
+
 /// What the requests of an app share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
     /// An interpreter, several at the same time.
@@ -107,7 +129,7 @@ pub enum Isolation {
 }
 
 /// What a process of a mount may use. Zeroes: as much as there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rlimits {
     /// Bytes of memory of its own, touched or not.
     pub memory: u64,
@@ -122,7 +144,7 @@ pub struct Rlimits {
 }
 
 /// When a worker is replaced. Zeroes: never.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recycling {
     /// After so many requests at the latest.
     pub max_requests: u64,
@@ -137,7 +159,7 @@ pub struct Recycling {
 }
 
 /// What molds and workers are told.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerOptions {
     /// Whether apps may send `103 Early Hints`.
     pub early_hints: bool,
@@ -181,5 +203,16 @@ impl Mount {
             first.push(others);
         }
         Some([(GEMFILE, gemfile.into()), (RUBYOPT, first)])
+    }
+
+    /// Whether it has processes of its own.
+    pub fn has_app(&self) -> bool {
+        matches!(self.serves, Serves::App { .. })
+    }
+
+    /// Where it lies, for people.
+    pub fn place(&self) -> String {
+        let path = if self.path.is_empty() { "/" } else { &self.path };
+        format!("{}{path}", self.hosts.join(","))
     }
 }

@@ -54,7 +54,7 @@ fn implied(layers: &[Layer]) -> Result<Mount, String> {
     let said = Said(layers);
     let path = said.prefix()?;
     Ok(Mount {
-        name: place::name_of(&path),
+        name: place::name_of(""),
         path,
         declared: false,
         ..Mount::of(&said, Serves::App { rackup: None })?

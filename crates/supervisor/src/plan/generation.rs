@@ -1,7 +1,7 @@
 //! What the plan knows about one generation: its mold, its workers, and whether it serves.
 
 use super::backoff::Backoff;
-use super::fresh::UNDISTURBED;
+use super::mount::fresh::UNDISTURBED;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -6,32 +6,13 @@ impl State {
     /// Takes in an event.
     pub(super) fn note(&mut self, event: Event, now: Duration, actions: &mut Vec<Action>) {
         match event {
-            Event::MoldReady(generation) => self.note_mold_ready(generation, now),
-            Event::MoldFailed(generation, why) => {
-                self.note_boot_failure(generation, &why, now, actions)
+            Event::Mount(id, tag, limits) => self.note_mount(id, tag, limits),
+            Event::Unmount(id) => self.note_unmount(id, now, actions),
+            Event::Unmounted(id) => {
+                if let Some(mount) = self.mounts.get_mut(&id).filter(|mount| mount.is_leaving()) {
+                    mount.leave(now);
+                }
             }
-            Event::MoldDied(generation, how) => {
-                self.note_mold_death(generation, &how, now, actions)
-            }
-            Event::Forked(generation, nr) => self.note_fork(generation, nr, now, actions),
-            Event::Up(generation, nr) => self.note_up(generation, nr, now),
-            Event::Unfit(generation, nr, why) => {
-                self.note_unfit(generation, nr, &why, now, actions)
-            }
-            Event::WorkerDied { generation, nr, served, failed } => {
-                self.note_worker_death(generation, nr, (served, failed), now, actions)
-            }
-            Event::Worn { generation, nr, at_limit: true } if self.limits.fresh => {
-                self.note_used(generation, nr, now)
-            }
-            Event::Spent(generation, nr) if self.limits.fresh => {
-                self.note_answered(generation, nr, now, actions)
-            }
-            Event::Worn { generation, nr, at_limit } => {
-                let wear = if at_limit { Wear::Nearing } else { Wear::Due };
-                self.note_wear(generation, nr, wear)
-            }
-            Event::Spent(generation, nr) => self.note_wear(generation, nr, Wear::Due),
             Event::FrontReady if self.front == Front::Starting => {
                 self.front = Front::Ready { since: now }
             }
@@ -40,192 +21,49 @@ impl State {
             Event::FrontDied => self.note_front_death(now, actions),
             Event::Stop => self.note_stop(now, actions),
             Event::StopNow(code) => self.kill_all(code, now, actions),
-            Event::Restart => self.note_restart(actions),
-            Event::Rollback => self.note_rollback(actions),
-            Event::Recycle => self.note_recycle(actions),
             Event::SlowStop => self.note_slow_stop(now, actions),
-            Event::More => self.note_target(self.limits.workers.saturating_add(1), actions),
-            Event::Fewer => self.note_target(self.limits.workers - 1, actions),
-            Event::Scale(workers) => self.note_target(workers, actions),
+            Event::Restart(id) if !self.takes_restarts() => self.ignore_restart(id, actions),
             Event::Tick => {}
+            other => self.note_of_mount(other, now, actions),
         }
     }
 
-    fn note_mold_ready(&mut self, number: u64, now: Duration) {
-        if let Some(generation) = self.generations.get_mut(&number)
-            && generation.mold == Mold::Booting
-        {
-            generation.mold = Mold::Ready { since: now };
-        }
-    }
-
-    /// The app did not load, or its mold died before it had. A first generation that cannot boot
-    /// ends the server, a candidate is given up, and the mold of a generation that serves is tried
-    /// again later.
-    fn note_boot_failure(
-        &mut self,
-        number: u64,
-        why: &str,
-        now: Duration,
-        actions: &mut Vec<Action>,
-    ) {
-        let Some(generation) = self.generations.get_mut(&number) else { return };
-        if self.phase == Phase::Starting && self.serving == 0 {
-            actions.push(Action::Say(format!("the app did not load: {why}")));
+    /// What concerns one mount is its own to take in.
+    fn note_of_mount(&mut self, event: Event, now: Duration, actions: &mut Vec<Action>) {
+        let Some(mount) = event.mount().and_then(|id| self.mounts.get_mut(&id)) else { return };
+        let phase = mount.phase(self.phase);
+        if mount.happens(event, phase, now, actions).is_fatal() {
             self.kill_all(1, now, actions);
-        } else if generation.role == Role::Candidate {
-            self.give_up(number, why, actions);
-        } else if generation.role == Role::Serving && generation.mold == Mold::Booting {
-            generation.mold = Mold::Killed;
-            actions.push(Action::KillMold(number));
-            actions.push(Action::Say(format!(
-                "the mold of generation {number} did not boot ({why}); its workers serve on, \
-                 another try follows"
-            )));
         }
     }
 
-    fn give_up(&mut self, number: u64, why: &str, actions: &mut Vec<Action>) {
-        let serving = self.serving;
-        if let Some(generation) = self.generations.get_mut(&number) {
-            generation.role = Role::Leaving;
-            let why =
-                format!("generation {number} did not boot: {why}; generation {serving} serves on");
-            actions.push(Action::Say(why.clone()));
-            actions.push(Action::Settled { generation: number, outcome: Err(why) });
+    fn note_mount(&mut self, id: MountId, tag: String, limits: Limits) {
+        if self.is_up() {
+            self.mounts.entry(id).or_insert_with(|| Mount::new(id, tag, limits));
         }
     }
 
-    fn note_mold_death(
-        &mut self,
-        number: u64,
-        how: &str,
-        now: Duration,
-        actions: &mut Vec<Action>,
-    ) {
-        let ending = self.is_ending();
-        let Some(generation) = self.generations.get_mut(&number) else { return };
-        let lost: Vec<u16> = (generation.workers.iter())
-            .filter(|(_, worker)| worker.stage == Stage::Forking)
-            .map(|(nr, _)| *nr)
-            .collect();
-        for nr in lost {
-            if let Some(worker) = generation.workers.remove(&nr) {
-                self.seats.give_back(worker.seat);
-            }
-        }
-        let before = std::mem::replace(&mut generation.mold, Mold::Absent);
-        if generation.role == Role::Leaving || ending {
-            generation.mold = Mold::Gone;
+    fn note_unmount(&mut self, id: MountId, now: Duration, actions: &mut Vec<Action>) {
+        if !self.is_up() {
             return;
         }
-        let early = match before {
-            Mold::Ready { since } => now.saturating_sub(since) < SHORT_LIFE,
-            _ => true,
-        };
-        generation.mold_backoff.note(now, early);
-        match (generation.role, before) {
-            (Role::Candidate, Mold::Booting) => {
-                let why = format!("its mold ended with {how} while loading the app");
-                self.note_boot_failure(number, &why, now, actions);
-                if let Some(generation) = self.generations.get_mut(&number) {
-                    generation.mold = Mold::Gone;
-                }
-            }
-            (_, Mold::Killed) => {}
-            _ if self.is_up() => actions.push(Action::Say(format!(
-                "the mold of generation {number} died ({how}); its workers live on, another \
-                 mold is started"
-            ))),
-            _ => {}
+        let Some(mount) = self.mounts.get_mut(&id) else { return };
+        // Another front is not told of it.
+        let is_known = matches!(self.front, Front::Starting | Front::Ready { .. })
+            || matches!(self.front, Front::Accepting { .. });
+        if mount.unroute(now, actions) && !is_known {
+            mount.leave(now);
         }
     }
 
-    fn note_fork(&mut self, number: u64, nr: u16, now: Duration, actions: &mut Vec<Action>) {
-        let ending = self.is_ending();
-        let Some(generation) = self.generations.get_mut(&number) else { return };
-        let Some(worker) = generation.workers.get_mut(&nr) else { return };
-        if ending {
-            worker.stage = Stage::Killed;
-            actions.push(Action::Kill(number, nr));
-        } else if worker.stage == Stage::Forking {
-            let patience = match self.limits.start_timeout {
-                Duration::ZERO => Duration::MAX,
-                patience => patience,
-            };
-            let kill_at = now.saturating_add(patience);
-            worker.stage = Stage::Starting { since: now, kill_at };
-        }
-    }
-
-    fn note_up(&mut self, number: u64, nr: u16, now: Duration) {
-        let generation = self.generations.get_mut(&number);
-        if let Some(worker) = generation.and_then(|g| g.workers.get_mut(&nr))
-            && matches!(worker.stage, Stage::Starting { .. })
-        {
-            worker.stage = Stage::Living { since: now };
-        }
-    }
-
-    /// An app whose workers cannot get ready has not booted.
-    pub(super) fn note_unfit(
-        &mut self,
-        number: u64,
-        nr: u16,
-        why: &str,
-        now: Duration,
-        actions: &mut Vec<Action>,
-    ) {
-        let role = self.generations.get(&number).map(|generation| generation.role);
-        if self.serving == 0 || role == Some(Role::Candidate) {
-            self.note_boot_failure(number, why, now, actions);
-        } else {
-            let line = format!("worker {nr} gen {number} did not get ready: {why}");
-            actions.push(Action::Say(line));
-        }
-    }
-
-    fn note_worker_death(
-        &mut self,
-        number: u64,
-        nr: u16,
-        (served, failed): (bool, bool),
-        now: Duration,
-        actions: &mut Vec<Action>,
-    ) {
-        let up = self.is_up();
-        let Some(generation) = self.generations.get_mut(&number) else { return };
-        let Some(worker) = generation.workers.remove(&nr) else { return };
-        self.seats.give_back(worker.seat);
-        let since = match worker.stage {
-            Stage::Living { since } | Stage::Starting { since, .. } => since,
-            // What it died of is that request's, and no reason to wait with the next.
-            Stage::Used { .. } => return self.note_used_death(number, failed, now),
-            // Its mold would not even fork it.
-            Stage::Forking => now,
-            Stage::Retiring { .. } | Stage::Killed => return,
-        };
-        let early = !served && now.saturating_sub(since) < YOUNG;
-        if failed {
-            let due = now + self.limits.err_respawn_interval;
-            generation.fork_due = generation.fork_due.max(due);
-        }
-        let waited = generation.worker_backoff.delay();
-        generation.worker_backoff.note(now, early);
-        let waits = generation.worker_backoff.delay();
-        if waits > waited && generation.role == Role::Serving && up {
-            actions.push(Action::Say(format!(
-                "workers of generation {number} die young ({} in a row); the next one in {:.1} s",
-                generation.worker_backoff.streak(),
-                waits.as_secs_f64()
-            )));
-        }
-        if generation.role == Role::Candidate && self.serving != 0 {
-            generation.stillborn += 1;
-            if generation.stillborn > STILLBORN_MAX {
-                self.give_up(number, "its workers died as soon as they were forked", actions);
-            }
-        }
+    fn ignore_restart(&self, id: MountId, actions: &mut Vec<Action>) {
+        let Some(mount) = self.mounts.get(&id) else { return };
+        let starting = self.phase == Phase::Starting;
+        let why = if starting { "the server is still starting" } else { "it is stopping" };
+        let why = format!("restart ignored: {why}");
+        actions.push(mount.say(&why));
+        let generation = mount.which(mount.newest);
+        actions.push(Action::Settled { generation, outcome: Err(why) });
     }
 
     fn note_drained(&mut self, now: Duration) {
@@ -247,6 +85,8 @@ impl State {
             _ => true,
         };
         self.front_backoff.note(now, early);
+        // With it went every request that a leaving mount still had.
+        self.mounts.values_mut().filter(|mount| mount.is_leaving()).for_each(|m| m.leave(now));
         match self.phase {
             Phase::Draining { .. } => self.leave(now),
             Phase::Starting if self.front_backoff.streak() >= FRONT_TRIES => {
@@ -262,9 +102,11 @@ impl State {
             return;
         }
         self.slow_stop = None;
-        self.give_up_candidates("the server is to end", actions);
-        self.release_all();
-        self.phase = Phase::Draining { until: now + self.limits.shutdown_timeout };
+        for mount in self.mounts.values_mut() {
+            mount.give_up_candidates("the server is to end", actions);
+            mount.release_all();
+        }
+        self.phase = Phase::Draining { until: now + self.shutdown_timeout };
         match self.front {
             Front::Accepting { .. } => {
                 self.front = Front::Draining;
@@ -274,34 +116,41 @@ impl State {
         }
     }
 
-    fn note_restart(&mut self, actions: &mut Vec<Action>) {
-        if !self.takes_restarts() {
-            let starting = self.phase == Phase::Starting;
-            let why = if starting { "the server is still starting" } else { "it is stopping" };
-            let why = format!("restart ignored: {why}");
-            actions.push(Action::Say(why.clone()));
-            actions.push(Action::Settled { generation: self.newest, outcome: Err(why) });
+    /// The last worker does not leave by itself: the front drains, as in any other stop.
+    fn note_slow_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if !self.is_up() || self.slow_stop.is_some() {
             return;
         }
-        self.give_up_candidates("another restart was asked for", actions);
-        self.release_all();
-        self.newest += 1;
-        self.generations.insert(self.newest, Generation::new(self.limits.workers));
-        actions.push(Action::Say(format!("generation {} boots", self.newest)));
+        self.slow_stop = Some(now);
+        if matches!(self.front, Front::Accepting { .. }) {
+            actions.push(Action::Yield);
+        }
+        for mount in self.mounts.values_mut() {
+            mount.give_up_candidates("the server is to end", actions);
+        }
+        actions.push(Action::Say(format!(
+            "workers leave one after the other, {} s apart, then the server ends",
+            self.slow_interval().as_secs_f64()
+        )));
     }
 
-    fn note_target(&mut self, wanted: u16, actions: &mut Vec<Action>) {
-        if !self.is_up() {
+    fn slow_interval(&self) -> Duration {
+        let intervals = self.mounts.values().map(|mount| mount.limits.spawn_interval);
+        intervals.max().unwrap_or_default()
+    }
+
+    pub(super) fn stop_slowly(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if self.slow_stop.is_none_or(|due| now < due) || !self.is_up() {
             return;
         }
-        let most = self.most_workers();
-        self.limits.workers = wanted.clamp(1, most);
-        if self.limits.workers != wanted {
-            let bound = if wanted > most { "no more" } else { "no fewer" };
-            let workers = self.limits.workers;
-            let plural = if workers == 1 { "" } else { "s" };
-            let line = format!("{bound} than {workers} worker{plural} are possible");
-            actions.push(Action::Say(line));
+        let interval = self.slow_interval();
+        let mut many = self.mounts.values_mut().filter(|mount| mount.limits.workers > 1).peekable();
+        if many.peek().is_some() && !interval.is_zero() {
+            many.for_each(|mount| mount.limits.workers -= 1);
+            self.slow_stop = Some(now + interval);
+        } else {
+            self.slow_stop = None;
+            self.note_stop(now, actions);
         }
     }
 
@@ -309,7 +158,7 @@ impl State {
     pub(super) fn leave(&mut self, now: Duration) {
         if let Phase::Draining { until } = self.phase {
             self.phase = Phase::Leaving { until: until.max(now + GRACE / 2) };
-            self.generations.values_mut().for_each(|g| g.role = Role::Leaving);
+            self.mounts.values_mut().for_each(Mount::make_leave);
         }
     }
 
@@ -319,23 +168,7 @@ impl State {
             return;
         }
         self.phase = Phase::Killing { until: now + LAST_WAIT, code };
-        for (number, generation) in &mut self.generations {
-            generation.role = Role::Leaving;
-            for (nr, worker) in &mut generation.workers {
-                if !matches!(worker.stage, Stage::Forking | Stage::Killed) {
-                    worker.stage = Stage::Killed;
-                    actions.push(Action::Kill(*number, *nr));
-                }
-            }
-            match generation.mold {
-                Mold::Gone | Mold::Killed => {}
-                Mold::Absent => generation.mold = Mold::Gone,
-                _ => {
-                    generation.mold = Mold::Killed;
-                    actions.push(Action::KillMold(*number));
-                }
-            }
-        }
+        self.mounts.values_mut().for_each(|mount| mount.kill_all(actions));
         match self.front {
             Front::Gone | Front::Killed => {}
             Front::Absent => self.front = Front::Gone,
@@ -343,6 +176,34 @@ impl State {
                 self.front = Front::Killed;
                 actions.push(Action::KillFront);
             }
+        }
+    }
+}
+
+impl Event {
+    /// The mount it concerns, if it is one.
+    fn mount(&self) -> Option<MountId> {
+        match self {
+            Event::MoldReady(generation)
+            | Event::MoldFailed(generation, _)
+            | Event::MoldDied(generation, _)
+            | Event::Forked(generation, _)
+            | Event::Up(generation, _)
+            | Event::Unfit(generation, ..)
+            | Event::WorkerDied { generation, .. }
+            | Event::Worn { generation, .. }
+            | Event::Spent(generation, _) => Some(generation.mount),
+            Event::Mount(id, ..)
+            | Event::Unmount(id)
+            | Event::Unmounted(id)
+            | Event::Restart(id)
+            | Event::Rollback(id)
+            | Event::Recycle(id)
+            | Event::More(id)
+            | Event::Fewer(id)
+            | Event::Scale(id, _)
+            | Event::Limit(id, _) => Some(*id),
+            _ => None,
         }
     }
 }

@@ -7,7 +7,7 @@ mod world;
 
 use super::*;
 use std::collections::BTreeSet;
-use world::{Fate, TIMEOUT, World};
+use world::{FIRST, Fate, TIMEOUT, World, first};
 
 /// Long enough for every slow boot, back-off and patience to end.
 const CALM: Duration = Duration::from_secs(120);
@@ -19,8 +19,17 @@ fn booted(seed: u64) -> World {
     world
 }
 
+/// One to three mounts.
+fn crowded(seed: u64) -> World {
+    let (workers, threads) = (1 + (seed % 5) as u16, 1 + (seed % 3) as u16);
+    let mut world = World::of(seed, 1 + (seed % 3) as u16, world::limits(seed, workers, threads));
+    world.turn_for(Duration::from_secs(30));
+    world.assert_calm(seed);
+    world
+}
+
 fn through_chaos(seed: u64) -> World {
-    let mut world = booted(seed);
+    let mut world = crowded(seed);
     world.chaos = true;
     world.later(Duration::ZERO, Fate::Chaos);
     world.turn_for(Duration::from_secs(60));
@@ -29,7 +38,7 @@ fn through_chaos(seed: u64) -> World {
 
 #[test]
 fn after_any_chaos_the_wanted_workers_serve() {
-    for seed in 0..400 {
+    for seed in 0..200 {
         let mut world = through_chaos(seed);
         world.chaos = false;
         world.turn_for(CALM);
@@ -42,13 +51,15 @@ fn after_any_chaos_the_wanted_workers_serve() {
 
 #[test]
 fn a_graceful_stop_always_ends() {
-    for seed in 0..400 {
+    for seed in 0..200 {
         let mut world = through_chaos(seed);
         let began = world.now;
         world.stop(Event::Stop);
         world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
         assert!(world.exited.is_some(), "seed {seed}: still there after {:?}", world.now - began);
-        for event in [Event::Stop, Event::Restart, Event::FrontDied, Event::Tick, Event::More] {
+        for event in
+            [Event::Stop, Event::Restart(FIRST), Event::FrontDied, Event::Tick, Event::More(FIRST)]
+        {
             world.tell(event);
         }
     }
@@ -57,7 +68,7 @@ fn a_graceful_stop_always_ends() {
 #[test]
 fn a_stop_without_bad_luck_exits_zero_and_leaves_nothing() {
     for seed in 0..200 {
-        let mut world = booted(seed);
+        let mut world = crowded(seed);
         world.stop(Event::Stop);
         world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
         assert_eq!(world.exited, Some(0), "seed {seed}");
@@ -90,8 +101,8 @@ fn stopping_at_once_is_prompt_at_any_time() {
 #[test]
 fn a_first_boot_that_fails_ends_with_one() {
     let mut world = World::new(1, 2, 1);
-    let id = world.molds[&1].0;
-    world.later(Duration::ZERO, Fate::MoldFails(1, id));
+    let id = world.molds[&first(1)].0;
+    world.later(Duration::ZERO, Fate::MoldFails(first(1), id));
     world.turn_for(LAST_WAIT);
     assert_eq!(world.exited, Some(1));
 }
@@ -99,26 +110,26 @@ fn a_first_boot_that_fails_ends_with_one() {
 #[test]
 fn a_generation_that_fails_leaves_the_old_one_serving() {
     let mut world = booted(3);
-    world.tell(Event::Restart);
-    let id = world.molds[&2].0;
-    world.later(Duration::ZERO, Fate::MoldFails(2, id));
+    world.tell(Event::Restart(FIRST));
+    let id = world.molds[&first(2)].0;
+    world.later(Duration::ZERO, Fate::MoldFails(first(2), id));
     world.turn_for(CALM);
-    assert_eq!(world.serving, 1);
+    assert_eq!(world.serving(), 1);
     world.assert_calm(3);
 }
 
 #[test]
 fn two_generations_stand_side_by_side_until_the_new_one_is_whole() {
     let mut world = booted(4);
-    world.tell(Event::Restart);
+    world.tell(Event::Restart(FIRST));
     let mut seen = BTreeSet::new();
-    while world.serving == 1 {
-        assert_eq!(world.existing(1), usize::from(world.state.target()), "the old one is whole");
-        seen.insert(world.existing(2));
+    while world.serving() == 1 {
+        assert_eq!(world.existing(first(1)), world.target(), "the old one is whole");
+        seen.insert(world.existing(first(2)));
         world.turn_for(Duration::from_millis(1));
     }
     assert!(seen.len() > 1, "the new one grew beside it: {seen:?}");
-    assert_eq!(world.existing(2), usize::from(world.state.target()));
+    assert_eq!(world.existing(first(2)), world.target());
     world.turn_for(CALM);
     world.assert_calm(4);
 }
@@ -187,18 +198,19 @@ fn a_front_that_dies_while_it_drains_has_drained() {
     let front = world.front.expect("a front that drains");
     world.later(Duration::ZERO, Fate::FrontDies(front));
     world.turn_for(Duration::ZERO);
-    let retiring = world.state.generations.values().all(|g| g.role == Role::Leaving);
+    let generations = world.state.mounts.values().flat_map(|mount| mount.generations.values());
+    let retiring = generations.into_iter().all(|g| g.role == Role::Leaving);
     assert!(retiring && world.exited.is_none(), "workers are next, long before the timeout");
 }
 
 #[test]
 fn a_mold_that_hangs_over_a_fork_does_not_keep_the_server_from_ending() {
     let mut world = booted(9);
-    let serving = world.serving;
+    let serving = world.serving();
     // Asked for one more, it answers neither that nor anything else.
-    let seat = world.state.seats.take().expect("a seat");
-    let stuck = generation::Worker::asked(seat);
-    world.state.generations.get_mut(&serving).expect("the generation").workers.insert(99, stuck);
+    let mount = world.state.mounts.get_mut(&FIRST).expect("the mount");
+    let stuck = generation::Worker::asked(mount.seats.take().expect("a seat"));
+    mount.generations.get_mut(&serving).expect("the generation").workers.insert(99, stuck);
     world.stop(Event::Stop);
     world.turn_for(TIMEOUT + 3 * GRACE + LAST_WAIT);
     assert_eq!(world.exited, Some(1));
@@ -206,7 +218,7 @@ fn a_mold_that_hangs_over_a_fork_does_not_keep_the_server_from_ending() {
 
 /// Workers that take requests: ready, told nothing, not spent.
 fn taking(world: &World) -> usize {
-    let serving = world.workers.iter().filter(|((g, _), _)| *g == world.serving);
+    let serving = world.workers.iter().filter(|((g, _), _)| *g == first(world.serving()));
     serving.filter(|(_, w)| w.up && !w.retired && !w.spent).count()
 }
 
@@ -214,9 +226,9 @@ fn taking(world: &World) -> usize {
 fn a_worker_leaves_only_when_its_relief_is_ready() {
     for seed in 0..100 {
         let mut world = booted(seed);
-        let target = usize::from(world.state.target());
+        let target = world.target();
         let before: BTreeSet<u64> = world.workers.values().map(|w| w.id).collect();
-        world.tell(Event::Recycle);
+        world.tell(Event::Recycle(FIRST));
         let mut most = target;
         while world.workers.values().any(|w| before.contains(&w.id) && !w.retired) {
             assert!(taking(&world) >= target, "seed {seed}: one has left too early");
@@ -232,15 +244,15 @@ fn a_worker_leaves_only_when_its_relief_is_ready() {
 #[test]
 fn a_worker_that_never_gets_ready_is_killed_and_its_generation_given_up() {
     let mut world = booted(16);
-    world.tell(Event::Restart);
-    while world.existing(2) == 0 {
+    world.tell(Event::Restart(FIRST));
+    while world.existing(first(2)) == 0 {
         world.turn_for(Duration::from_millis(1));
     }
-    let hangs = |fate: &Fate| matches!(fate, Fate::Up(2, ..));
+    let hangs = |fate: &Fate| matches!(fate, Fate::Up(GenerationId { number: 2, .. }, ..));
     world.fates.retain(|next| !hangs(&next.0.2));
     world.turn_for(Duration::from_secs(25));
-    assert_eq!(world.serving, 1);
-    assert!(!world.state.generations.contains_key(&2), "it is given up");
+    assert_eq!(world.serving(), 1);
+    assert!(!world.state.mounts[&FIRST].generations.contains_key(&2), "it is given up");
     world.turn_for(CALM);
     world.assert_calm(16);
 }
@@ -252,7 +264,7 @@ fn one_that_nears_its_limit_stays_until_it_has_reached_it() {
         world.workers.iter().map(|(key, w)| (*key, w.id)).next().expect("a worker");
     world.tell(Event::Worn { generation, nr, at_limit: true });
     world.turn_for(CALM);
-    assert_eq!(world.workers.len(), usize::from(world.state.target()) + 1, "and its relief");
+    assert_eq!(world.workers.len(), world.target() + 1, "and its relief");
     assert!(world.workers.values().any(|w| w.id == id && !w.retired));
     world.later(Duration::ZERO, Fate::Spent(generation, nr, id));
     world.turn_for(CALM);
@@ -263,22 +275,22 @@ fn one_that_nears_its_limit_stays_until_it_has_reached_it() {
 #[test]
 fn a_held_generation_can_serve_again_until_its_time_is_over() {
     let mut world = booted(13);
-    let target = usize::from(world.state.target());
-    world.tell(Event::Restart);
-    while world.serving == 1 {
+    let target = world.target();
+    world.tell(Event::Restart(FIRST));
+    while world.serving() == 1 {
         world.turn_for(Duration::from_millis(1));
     }
-    assert_eq!((world.existing(1), world.existing(2)), (target, target));
-    world.tell(Event::Rollback);
-    assert_eq!(world.serving, 1, "one store, and no waiting");
+    assert_eq!((world.existing(first(1)), world.existing(first(2))), (target, target));
+    world.tell(Event::Rollback(FIRST));
+    assert_eq!(world.serving(), 1, "one store, and no waiting");
     world.turn_for(CALM);
     world.assert_calm(13);
-    world.tell(Event::Rollback);
-    assert_eq!(world.serving, 1, "nobody is held any more");
+    world.tell(Event::Rollback(FIRST));
+    assert_eq!(world.serving(), 1, "nobody is held any more");
 
-    world.tell(Event::Restart);
+    world.tell(Event::Restart(FIRST));
     world.turn_for(CALM);
-    assert_eq!(world.serving, 3);
+    assert_eq!(world.serving(), 3);
     world.assert_calm(13);
 }
 
@@ -286,8 +298,8 @@ fn a_held_generation_can_serve_again_until_its_time_is_over() {
 fn in_a_slow_stop_one_worker_leaves_after_the_other() {
     let mut world = booted(14);
     let interval = Duration::from_secs(5);
-    world.state.limits.spawn_interval = interval;
-    let target = usize::from(world.state.target());
+    world.limit(|limits| limits.spawn_interval = interval);
+    let target = world.target();
     assert!(target > 2, "or the test shows nothing");
     world.tell(Event::SlowStop);
     for gone in 1..target {
@@ -304,16 +316,62 @@ fn in_a_slow_stop_one_worker_leaves_after_the_other() {
 fn forks_keep_their_interval() {
     let mut world = booted(15);
     let interval = Duration::from_secs(5);
-    world.state.limits.spawn_interval = interval;
-    world.tell(Event::Restart);
+    world.limit(|limits| limits.spawn_interval = interval);
+    world.tell(Event::Restart(FIRST));
     let mut births = BTreeSet::new();
-    while world.serving == 1 {
-        let born = world.workers.iter().filter(|((g, _), w)| *g == 2 && w.exists);
+    while world.serving() == 1 {
+        let born = world.workers.iter().filter(|((g, _), w)| *g == first(2) && w.exists);
         births.extend(born.map(|(_, w)| w.born));
         world.turn_for(Duration::from_millis(10));
     }
     let births: Vec<Duration> = births.into_iter().collect();
-    assert_eq!(births.len(), usize::from(world.state.target()));
+    assert_eq!(births.len(), world.target());
     let close = interval - Duration::from_millis(20);
     assert!(births.windows(2).all(|two| two[1] - two[0] >= close), "{births:?}");
+}
+
+#[test]
+fn a_mount_comes_and_goes_while_the_others_serve() {
+    let mut world = crowded(17);
+    let before: BTreeSet<u64> = world.workers.values().map(|w| w.id).collect();
+    world.mount();
+    let new = MountId(world.mounts - 1);
+    assert_eq!(world.state.standing(new), "booting");
+    assert!(!world.routed.contains(&new), "nothing goes there yet");
+    world.turn_for(CALM);
+    world.assert_calm(17);
+    assert!(world.routed.contains(&new) && world.state.standing(new) == "serving");
+    world.tell(Event::Unmount(new));
+    assert!(!world.routed.contains(&new));
+    assert!(world.workers.keys().any(|(g, _)| g.mount == new), "what runs there is finished");
+    world.turn_for(CALM);
+    world.assert_calm(17);
+    assert_eq!(world.state.standing(new), "absent");
+    assert!(
+        before.iter().all(|id| world.workers.values().any(|w| w.id == *id)),
+        "none was touched"
+    );
+}
+
+#[test]
+fn a_mount_that_does_not_load_is_taken_back_and_ends_nothing() {
+    let mut world = crowded(18);
+    world.mount();
+    let new = GenerationId { mount: MountId(world.mounts - 1), number: 1 };
+    let id = world.molds[&new].0;
+    world.later(Duration::ZERO, Fate::MoldFails(new, id));
+    world.turn_for(CALM);
+    assert_eq!(world.state.standing(new.mount), "absent");
+    world.assert_calm(18);
+}
+
+#[test]
+fn nobody_comes_in_before_every_mount_serves() {
+    let mut world = World::of(19, 3, world::limits(19, 2, 1));
+    while world.serving.len() < 3 {
+        assert!(!world.accepting);
+        world.turn_for(Duration::from_millis(1));
+    }
+    world.turn_for(CALM);
+    world.assert_calm(19);
 }

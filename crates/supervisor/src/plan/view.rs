@@ -38,16 +38,44 @@ pub enum Stands {
 }
 
 impl State {
+    /// Every mount that has an app, in the order in which they came.
+    pub fn mounts(&self) -> impl Iterator<Item = MountId> {
+        self.mounts.keys().copied()
+    }
+
+    /// Those that requests may go to.
+    pub fn routed(&self) -> impl Iterator<Item = MountId> {
+        self.mounts.values().filter(|mount| mount.is_routed()).map(|mount| mount.id)
+    }
+
+    /// Whether the mount comes (its app is not loaded yet), stays or goes.
+    pub fn standing(&self, id: MountId) -> &'static str {
+        match self.mounts.get(&id) {
+            Some(mount) if mount.is_leaving() => "leaving",
+            Some(mount) if mount.serving == 0 => "booting",
+            Some(_) => "serving",
+            None => "absent",
+        }
+    }
+
+    /// Workers wanted at present.
+    pub fn target(&self, id: MountId) -> u16 {
+        self.mounts.get(&id).map_or(0, |mount| mount.limits.workers)
+    }
+
+    /// The generation that serves; 0 before the first.
+    pub fn serving(&self, id: MountId) -> u64 {
+        self.mounts.get(&id).map_or(0, |mount| mount.serving)
+    }
+
     /// The generation that was started last.
-    pub fn newest(&self) -> u64 {
-        self.newest
+    pub fn newest(&self, id: MountId) -> u64 {
+        self.mounts.get(&id).map_or(0, |mount| mount.newest)
     }
 
     /// Workers that there can be at most.
-    pub fn most_workers(&self) -> u16 {
-        // Of two generations; a fresh one has as many spares as there are requests.
-        let sets = if self.limits.fresh { 4 } else { 2 };
-        (self.limits.seats / self.limits.threads / sets).max(1)
+    pub fn most_workers(&self, id: MountId) -> u16 {
+        self.mounts.get(&id).map_or(1, Mount::most_workers)
     }
 
     /// `starting`, `running` or `stopping`.
@@ -59,9 +87,10 @@ impl State {
         }
     }
 
-    /// Every generation of which something is left, the oldest first.
-    pub fn view(&self) -> impl Iterator<Item = GenerationView> {
-        self.generations.iter().map(|(number, generation)| GenerationView {
+    /// Every generation of the mount of which something is left, the oldest first.
+    pub fn view(&self, id: MountId) -> impl Iterator<Item = GenerationView> {
+        let generations = self.mounts.get(&id).into_iter().flat_map(|mount| &mount.generations);
+        generations.map(|(number, generation)| GenerationView {
             number: *number,
             role: match generation.role {
                 Role::Candidate => "booting",

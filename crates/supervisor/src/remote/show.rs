@@ -1,6 +1,6 @@
 //! A server's state for people.
 
-use crate::control::status::{Generation, Process, Queue, Request, Status, Worker};
+use crate::control::status::{Generation, Mount, Process, Queue, Request, Status, Worker};
 use std::io::IsTerminal;
 
 /// Columns of the terminal, if there is one.
@@ -13,9 +13,17 @@ pub fn width() -> Option<usize> {
 /// All of it. Lines are cut to `width` columns, if there is a width.
 pub fn text(status: &Status, width: Option<usize>) -> String {
     let mut lines = vec![headline(status), second_line(status)];
-    for generation in &status.generations {
-        lines.push(String::new());
-        lines.extend(generation_lines(generation));
+    for mount in &status.mounts {
+        if mount.declared {
+            lines.push(String::new());
+            lines.push(mount_line(mount));
+        }
+        for generation in &mount.generations {
+            if !mount.declared {
+                lines.push(String::new());
+            }
+            lines.extend(generation_lines(generation));
+        }
     }
     let fit = |line: String| match width {
         Some(width) if line.chars().count() > width => {
@@ -26,10 +34,17 @@ pub fn text(status: &Status, width: Option<usize>) -> String {
     lines.into_iter().map(fit).collect::<Vec<_>>().join("\n")
 }
 
+/// The mount of a server that has one which nobody has declared.
+fn single(status: &Status) -> Option<&Mount> {
+    status.mounts.first().filter(|mount| !mount.declared)
+}
+
 fn headline(status: &Status) -> String {
-    let serving = match status.serving {
-        0 => "no generation serves yet".into(),
-        number => format!("generation {number} ({})", serving_word(status)),
+    let serving = match single(status).map(|mount| mount.serving) {
+        Some(0) => "no generation serves yet".into(),
+        Some(number) => format!("generation {number} ({})", serving_word(status)),
+        None if status.mounts.is_empty() => "no generation serves yet".into(),
+        None => format!("{} mounts ({})", status.mounts.len(), serving_word(status)),
     };
     format!(
         "oribi {}  pid {}  up {}  {serving}  {}",
@@ -45,17 +60,39 @@ fn serving_word(status: &Status) -> &str {
 }
 
 fn second_line(status: &Status) -> String {
-    let queue = match status.queue {
-        Queue { waiting, oldest_ms: Some(age) } if waiting > 0 => {
-            format!("queue {waiting} waiting, the oldest for {}", duration(age))
-        }
-        _ => "queue 0 waiting".into(),
-    };
+    let queue = single(status).map_or(String::new(), |mount| queue(&mount.queue) + "  ");
     let front = match &status.front {
         Some(Process { pid: Some(pid), rss, .. }) => format!("front {pid} ({} MiB)", mib(*rss)),
         _ => "no front".into(),
     };
-    format!("{queue}  {front}  in {}", status.directory)
+    format!("{queue}{front}  in {}", status.directory)
+}
+
+fn queue(queue: &Queue) -> String {
+    match queue {
+        Queue { waiting, oldest_ms: Some(age) } if *waiting > 0 => {
+            format!("queue {waiting} waiting, the oldest for {}", duration(*age))
+        }
+        _ => "queue 0 waiting".into(),
+    }
+}
+
+/// `shop  at /shop  serving  cruby prefork, 4 workers of 1 thread  queue 0 waiting`
+fn mount_line(mount: &Mount) -> String {
+    let path = if mount.path.is_empty() { "/" } else { &mount.path };
+    let hosts = mount.hosts.join(",");
+    let mut words = vec![mount.name.clone(), format!("at {hosts}{path}"), mount.state.clone()];
+    if let (Some(engine), Some(isolation)) = (&mount.engine, &mount.isolation) {
+        let (workers, threads) = (mount.workers, mount.threads);
+        let plural = |n: u16| if n == 1 { "" } else { "s" };
+        let of =
+            format!("{workers} worker{} of {threads} thread{}", plural(workers), plural(threads));
+        words.push(format!("{engine} {isolation}, {of}"));
+        words.push(queue(&mount.queue));
+    } else {
+        words.push(format!("proxy of {}", mount.backends.join(", ")));
+    }
+    words.join("  ")
 }
 
 fn generation_lines(generation: &Generation) -> Vec<String> {
@@ -141,17 +178,55 @@ mod tests {
             uptime_ms: 3 * 86_400_000 + 4 * 3_600_000,
             directory: "/srv/app".into(),
             addresses: vec!["http://127.0.0.1:9292".into()],
-            serving: 2,
             front: Some(process(125)),
-            queue: Queue { waiting: 3, oldest_ms: Some(210) },
-            generations: vec![Generation {
-                generation: 2,
-                role: "serving".into(),
-                mold,
-                workers: vec![worker(1, "busy", busy), booting],
+            mounts: vec![Mount {
+                serving: 2,
+                queue: Queue { waiting: 3, oldest_ms: Some(210) },
+                generations: vec![Generation {
+                    generation: 2,
+                    role: "serving".into(),
+                    mold,
+                    workers: vec![worker(1, "busy", busy), booting],
+                }],
+                ..Mount::default()
             }],
             ..Status::default()
         }
+    }
+
+    #[test]
+    fn each_mount_has_a_line_of_its_own() {
+        let mut status = example();
+        let words = ["shop", "serving", "prefork", "cruby"].map(String::from);
+        let [name, state, isolation, engine] = words;
+        let shop = Mount {
+            name,
+            path: "/shop".into(),
+            declared: true,
+            state,
+            engine: Some(engine),
+            isolation: Some(isolation),
+            workers: 4,
+            threads: 1,
+            ..status.mounts[0].clone()
+        };
+        let old = Mount {
+            name: "old".into(),
+            hosts: vec!["old.example".into()],
+            declared: true,
+            state: "serving".into(),
+            backends: vec!["unix:/a".into()],
+            ..Mount::default()
+        };
+        status.mounts = vec![shop, old];
+        let shown = text(&status, None);
+        assert!(shown.contains("  2 mounts (serving)  http://"), "{shown}");
+        assert!(shown.contains("\nfront 125 (85.2 MiB)  in /srv/app\n\nshop  at /shop  serving  "));
+        assert!(shown.contains(
+            "cruby prefork, 4 workers of 1 thread  queue 3 waiting, the oldest for 210 ms\n\
+             generation 2 serving, mold 126"
+        ));
+        assert!(shown.ends_with("\n\nold  at old.example/  serving  proxy of unix:/a"), "{shown}");
     }
 
     #[test]
@@ -176,7 +251,7 @@ worker     pid  state         served    rss    pss       age  request
         let fresh = Status { version: "0.1.0".into(), pid: 7, ..Status::default() };
         let shown = text(&fresh, None);
         assert!(shown.starts_with("oribi 0.1.0  pid 7  up 0 ms  no generation serves yet"));
-        assert!(shown.contains("queue 0 waiting  no front"));
+        assert!(shown.ends_with("\nno front  in "), "{shown}");
         let stopping = Status { state: "stopping".into(), ..example() };
         assert!(text(&stopping, None).contains("generation 2 (stopping)"));
     }

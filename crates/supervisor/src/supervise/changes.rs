@@ -103,7 +103,7 @@ fn told(changed: &[PathBuf]) -> String {
 impl Supervisor {
     /// How long until the watched files are looked at again.
     pub(super) fn changes_due_in(&self) -> Option<Duration> {
-        let due = || self.changes.due_in(Instant::now());
+        let due = || self.apps.values().filter_map(|app| app.changes.due_in(Instant::now())).min();
         self.state.takes_restarts().then(due).flatten()
     }
 
@@ -113,11 +113,17 @@ impl Supervisor {
         if !self.state.takes_restarts() {
             return;
         }
-        let Some(changed) = self.changes.changed(Instant::now()) else { return };
-        say(&format!("watch: {}", told(&changed)));
+        let changed: Vec<(MountId, Vec<PathBuf>)> = (self.apps.iter_mut())
+            .filter_map(|(id, app)| Some((*id, app.changes.changed(Instant::now())?)))
+            .collect();
+        changed.into_iter().for_each(|(id, files)| self.note_changes(id, &files));
+    }
+
+    fn note_changes(&mut self, id: MountId, changed: &[PathBuf]) {
+        say(&format!("{}watch: {}", self.tag(id), told(changed)));
         let settings = self.renewal.as_ref().filter(|renewal| changed.contains(&renewal.file));
         let event = match settings.map(|renewal| (renewal.check)()) {
-            None => Event::Restart,
+            None => Event::Restart(id),
             Some(Ok(())) => {
                 say("new settings: ending; the next request starts the server that has them");
                 self.stops += 1;

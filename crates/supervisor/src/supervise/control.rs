@@ -2,11 +2,14 @@
 
 mod desk;
 mod facts;
+mod reload;
 
 use super::*;
 use crate::control::{Reply, Request};
-pub(super) use desk::{Desk, Wait};
+pub(super) use desk::Desk;
+use desk::{Outcome, Wait, What};
 use facts::Facts;
+pub(super) use reload::Reread;
 
 impl Supervisor {
     /// Opens the control socket. That the usual place cannot be had is no reason not to serve.
@@ -23,104 +26,203 @@ impl Supervisor {
     pub(super) fn hear_client(&mut self, id: u64) {
         let request = self.desk.as_mut().and_then(|desk| desk.hear(id));
         let Some(request) = request else { return };
+        if let Err(why) = self.obey(id, request) {
+            self.answer(id, &Reply::Failed(why));
+        }
+    }
+
+    fn obey(&mut self, id: u64, request: Request) -> Result<(), String> {
         let stopping = self.state.word() == "stopping";
         match request {
             Request::Status => self.answer(id, &Reply::Status(Box::new(self.status()))),
-            Request::Stop { now: false } => {
+            Request::Stop { now: false, mount: None } => {
                 let event = self.stop("stop", false);
-                self.keep(id, Wait::End, Some("finishing what runs and waits"), event);
+                self.keep(id, Wait::End, Some("finishing what runs and waits"));
+                self.pending.push_back(event);
             }
-            Request::Stop { now: true } => {
+            Request::Stop { now: true, mount: None } => {
                 say("stop --now: ending at once");
-                self.keep(id, Wait::End, None, Event::StopNow(hear::QUIT));
+                self.keep(id, Wait::End, None);
+                self.pending.push_back(Event::StopNow(hear::QUIT));
             }
-            _ if stopping => self.answer(id, &Reply::Failed("the server is stopping".into())),
-            Request::Restart => {
-                let since = Instant::now();
-                self.keep(id, Wait::Restart { since }, None, Event::Restart);
+            _ if stopping => return Err("the server is stopping".into()),
+            Request::Stop { mount: Some(name), .. } => self.stop_mount(id, &name)?,
+            Request::Restart { mount } => {
+                let apps = match mount {
+                    Some(name) => vec![self.app_named(&name)?],
+                    None => self.apps.keys().copied().collect(),
+                };
+                self.wait_for(id, What::Restart, &apps);
+                self.pending.extend(apps.into_iter().map(Event::Restart));
             }
-            Request::Rollback => self.keep(id, Wait::Rollback, None, Event::Rollback),
-            Request::Scale { workers } => {
-                let reply = self.scale(workers);
-                self.answer(id, &reply);
+            Request::Rollback { mount } => {
+                let app = self.the_app(mount.as_deref(), "rollback")?;
+                self.wait_for(id, What::Rollback, &[app]);
+                self.pending.push_back(Event::Rollback(app));
             }
+            Request::Scale { workers, mount } => {
+                let app = self.the_app(mount.as_deref(), "scale")?;
+                let word = self.scale(app, workers)?;
+                self.answer(id, &Reply::Done(word));
+            }
+            Request::Reload { mount } => self.reload(id, mount)?,
             Request::ReopenLogs => {
                 self.reopen_logs("reopen-logs");
                 self.answer(id, &Reply::Done("logs are opened again".into()));
             }
         }
+        Ok(())
     }
 
     fn answer(&mut self, id: u64, reply: &Reply) {
         self.desk.iter_mut().for_each(|desk| desk.end(id, reply));
     }
 
-    fn keep(&mut self, id: u64, wait: Wait, word: Option<&str>, event: Event) {
-        self.desk.iter_mut().for_each(|desk| desk.keep(id, wait, word));
-        self.pending.push_back(event);
+    fn keep(&mut self, id: u64, wait: Wait, word: Option<&str>) {
+        self.desk.iter_mut().for_each(|desk| desk.keep(id, wait.clone(), word));
     }
 
-    fn scale(&mut self, workers: u16) -> Reply {
-        let (before, most) = (self.state.target(), self.state.most_workers());
-        if !(1..=most).contains(&workers) {
-            let threads = self.settings.mounts[0].threads;
-            let of = if threads == 1 { String::new() } else { format!(" of {threads} threads") };
-            return Reply::Failed(format!(
-                "{workers} workers{of} are not possible: 1 to {most} are"
-            ));
-        }
-        self.pending.push_back(Event::Scale(workers));
-        let plural = if workers == 1 { "" } else { "s" };
-        let word = format!("{workers} worker{plural}, before {before}");
-        say(&format!("scale: {word}"));
-        Reply::Done(word)
+    fn wait_for(&mut self, id: u64, what: What, mounts: &[MountId]) {
+        let (since, left) = (Instant::now(), mounts.iter().copied().collect());
+        let outcome = Outcome { what, since, left, words: Vec::new(), failed: false };
+        self.keep(id, Wait::Outcome(outcome), None);
     }
 
-    /// Tells those who wait for a restart how far it has come.
-    pub(super) fn progress(&mut self, generation: u64, word: &str) {
-        // A mold of the generation that serves may boot too, in place of one that died.
-        if generation != self.state.newest() || generation == self.state.serving() {
-            return;
+    /// The mount of this name, or at this path.
+    fn named(&self, name: &str) -> Result<MountId, String> {
+        let here = |id: &&MountId| self.state.standing(**id) != "leaving";
+        let apps = self.apps.iter().map(|(id, app)| (id, &app.settings));
+        let mut all: Vec<(&MountId, &options::Mount)> = apps.chain(&self.plain).collect();
+        all.retain(|(id, _)| here(id));
+        let wanted = |mount: &options::Mount| {
+            mount.name == name
+                || (name.starts_with('/') && mount.path == name.trim_end_matches('/'))
+        };
+        if let Some((id, _)) = all.iter().find(|(_, mount)| wanted(mount)) {
+            return Ok(**id);
         }
-        let Some(desk) = &mut self.desk else { return };
-        for (id, wait) in desk.waiting() {
-            if matches!(wait, Wait::Restart { .. }) {
-                desk.keep(id, wait, Some(word));
+        let names: Vec<&str> = all.iter().map(|(_, mount)| mount.name.as_str()).collect();
+        Err(format!("no mount {name}: there are {}", names.join(", ")))
+    }
+
+    fn app_named(&self, name: &str) -> Result<MountId, String> {
+        let id = self.named(name)?;
+        let has_app = self.apps.contains_key(&id);
+        has_app.then_some(id).ok_or(format!("{name} has no app: it is a proxy"))
+    }
+
+    /// The one that is meant where somebody may have named none.
+    fn the_app(&self, name: Option<&str>, command: &str) -> Result<MountId, String> {
+        let mut apps = self.apps.iter();
+        match (name, apps.next(), apps.next()) {
+            (Some(name), ..) => self.app_named(name),
+            (None, Some((id, _)), None) => Ok(*id),
+            _ => {
+                let names: Vec<_> = self.apps.values().map(|app| &*app.settings.name).collect();
+                Err(format!("{command}: name the mount that is meant: {}", names.join(", ")))
             }
         }
     }
 
-    /// A restart or a rollback has been decided.
-    pub(super) fn settled(&mut self, generation: u64, outcome: &Result<(), String>) {
-        let (newest, serving) = (self.state.newest(), self.state.serving());
+    fn stop_mount(&mut self, client: u64, name: &str) -> Result<(), String> {
+        let id = self.named(name)?;
+        if self.apps.len() + self.plain.len() == 1 {
+            return Err(format!("{name} is the only mount: `oribi stop` ends the server"));
+        }
+        self.wait_for(client, What::Stop, &[id]);
+        self.unmount(id);
+        Ok(())
+    }
+
+    fn scale(&mut self, id: MountId, workers: u16) -> Result<String, String> {
+        let (before, most) = (self.state.target(id), self.state.most_workers(id));
+        let tag = self.tag(id);
+        if !(1..=most).contains(&workers) {
+            let threads = self.apps.get(&id).map_or(1, |app| app.settings.threads);
+            let of = if threads == 1 { String::new() } else { format!(" of {threads} threads") };
+            return Err(format!("{workers} workers{of} are not possible: 1 to {most} are"));
+        }
+        self.pending.push_back(Event::Scale(id, workers));
+        let plural = if workers == 1 { "" } else { "s" };
+        let word = format!("{workers} worker{plural}, before {before}");
+        say(&format!("{tag}scale: {word}"));
+        Ok(word)
+    }
+
+    /// Tells those who wait for a restart how far it has come.
+    pub(super) fn progress(&mut self, generation: GenerationId, word: &str) {
+        let GenerationId { mount, number } = generation;
+        // A mold of the generation that serves may boot too, in place of one that died.
+        if number != self.state.newest(mount) || number == self.state.serving(mount) {
+            return;
+        }
+        let concerns = |wait: &Wait| match wait {
+            Wait::Outcome(outcome) => {
+                outcome.what == What::Restart && outcome.left.contains(&mount)
+            }
+            Wait::End => false,
+        };
+        self.desk.iter_mut().for_each(|desk| desk.progress(word, concerns));
+    }
+
+    /// A restart, a rollback or a new mount has been decided.
+    pub(super) fn settled(&mut self, generation: GenerationId, result: &Result<(), String>) {
+        let GenerationId { mount, number } = generation;
+        let (newest, serving) = (self.state.newest(mount), self.state.serving(mount));
+        let tag = self.tag(mount);
         let Some(desk) = &mut self.desk else { return };
-        for (id, wait) in desk.waiting() {
-            let reply = match (wait, outcome) {
+        desk.settle(|wait| {
+            let Wait::Outcome(outcome) = wait else { return None };
+            let is_final = match outcome.what {
                 // Another restart has taken its place: its outcome will do for all who wait.
-                (Wait::Restart { .. }, _) if generation != newest => continue,
+                What::Restart => number == newest,
                 // Merely a candidate that had to make room.
-                (Wait::Rollback, _) if generation != serving => continue,
-                (Wait::End, _) => continue,
-                (_, Err(why)) => Reply::Failed(why.clone()),
-                (Wait::Restart { since }, Ok(())) => {
-                    let seconds = since.elapsed().as_secs_f64();
-                    let word = format!("generation {generation} serves (booted in {seconds:.1} s)");
-                    Reply::Done(word)
-                }
-                (Wait::Rollback, Ok(())) => {
-                    Reply::Done(format!("generation {generation} serves again"))
+                What::Rollback => number == serving,
+                What::Stop => false,
+            };
+            if !is_final || !outcome.left.remove(&mount) {
+                return None;
+            }
+            let word = match (result, outcome.what) {
+                (Err(why), _) => why.clone(),
+                (Ok(()), What::Rollback) => format!("generation {number} serves again"),
+                (Ok(()), _) => {
+                    let seconds = outcome.since.elapsed().as_secs_f64();
+                    format!("generation {number} serves (booted in {seconds:.1} s)")
                 }
             };
-            desk.end(id, &reply);
+            outcome.words.push(format!("{tag}{word}"));
+            outcome.failed |= result.is_err();
+            outcome.reply()
+        });
+    }
+
+    /// Nothing is left of a mount.
+    pub(super) fn forget(&mut self, id: MountId) {
+        let tag = self.tag(id);
+        let was_here = self.apps.remove(&id).is_some() | self.going.remove(&id).is_some();
+        if !was_here {
+            return;
         }
+        say(&format!("{tag}the mount is gone"));
+        let Some(desk) = &mut self.desk else { return };
+        desk.settle(|wait| {
+            let Wait::Outcome(outcome) = wait else { return None };
+            if !outcome.left.remove(&id) {
+                return None;
+            }
+            outcome.words.push(format!("{tag}the mount is gone"));
+            outcome.failed |= outcome.what == What::Rollback;
+            outcome.reply()
+        });
     }
 
     fn status(&self) -> crate::control::status::Status {
         let facts = Facts {
             state: &self.state,
             children: &self.children,
-            segment: &self.segment,
-            threads: self.settings.mounts[0].threads,
+            apps: &self.apps,
+            plain: &self.plain,
             now_ns: wire::now_ns(),
         };
         let readable = |address: &String| act::readable(address);
@@ -128,10 +230,20 @@ impl Supervisor {
             pid: self.known_pid.as_raw_nonzero().get() as u32,
             supervisor: getpid().as_raw_nonzero().get() as u32,
             uptime_ms: self.began.elapsed().as_millis() as u64,
-            directory: self.directory.to_string_lossy().into_owned(),
+            directory: self.place.directory.to_string_lossy().into_owned(),
             addresses: self.addresses.iter().map(readable).collect(),
-            environment: self.settings.mounts[0].environment.clone(),
             ..facts.status()
         }
+    }
+}
+
+impl Outcome {
+    /// The last line, once everything is decided.
+    fn reply(&self) -> Option<Reply> {
+        if !self.left.is_empty() {
+            return None;
+        }
+        let words = self.words.join("; ");
+        Some(if self.failed { Reply::Failed(words) } else { Reply::Done(words) })
     }
 }

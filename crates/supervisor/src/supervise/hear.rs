@@ -4,8 +4,8 @@ use super::*;
 use crate::channel::Arrival;
 use crate::children::{self, Worker};
 use crate::listen;
+use crate::options::Mount;
 use signal_hook::consts::*;
-use std::sync::atomic::Ordering::Relaxed;
 use wire::control::{FromFront, FromMold, ToFront};
 
 /// Exit status after a second INT.
@@ -23,6 +23,7 @@ impl Supervisor {
                 self.pending.push_back(Event::StopNow(1));
             }
             Token::Seats => self.hear_seats(),
+            Token::Reread => self.hear_settings(),
             Token::Control => {
                 self.desk.iter_mut().for_each(|desk| desk.welcome(Instant::now()));
             }
@@ -41,43 +42,56 @@ impl Supervisor {
 
     fn hear_signal(&mut self, signal: i32) {
         for _ in 0..self.signals.take(signal) {
-            let event = match signal {
-                SIGCHLD => {
-                    self.children.reap();
-                    continue;
+            match signal {
+                SIGCHLD => self.children.reap(),
+                SIGTERM => {
+                    let event = self.stop("TERM", false);
+                    self.pending.push_back(event);
                 }
-                SIGTERM => self.stop("TERM", false),
-                SIGINT => self.stop("INT", true),
-                SIGQUIT => Event::StopNow(QUIT),
+                SIGINT => {
+                    let event = self.stop("INT", true);
+                    self.pending.push_back(event);
+                }
+                SIGQUIT => self.pending.push_back(Event::StopNow(QUIT)),
                 SIGHUP => self.hup(),
-                SIGUSR2 => Event::Restart,
-                SIGTTIN => Event::More,
-                SIGTTOU => Event::Fewer,
-                SIGUSR1 if !self.settings.mounts[0].spawn_interval.is_zero() => Event::SlowStop,
-                SIGUSR1 => {
-                    self.reopen_logs("USR1");
-                    continue;
-                }
-                _ => continue,
-            };
-            self.pending.push_back(event);
+                SIGUSR2 => self.for_all(Event::Restart),
+                SIGTTIN => self.for_all(Event::More),
+                SIGTTOU => self.for_all(Event::Fewer),
+                SIGUSR1 if self.stops_slowly() => self.pending.push_back(Event::SlowStop),
+                SIGUSR1 => self.reopen_logs("USR1"),
+                _ => {}
+            }
         }
     }
 
+    /// A signal names no mount: it is for all that have an app.
+    fn for_all(&mut self, event: fn(MountId) -> Event) {
+        self.pending.extend(self.state.mounts().map(event));
+    }
+
+    fn stops_slowly(&self) -> bool {
+        self.apps.values().any(|app| !app.settings.spawn_interval.is_zero())
+    }
+
     /// Under start_server HUP means that another server has taken over.
-    fn hup(&mut self) -> Event {
-        match self.settings.hup_action.as_deref() {
-            Some("exit") => self.stop("HUP", false),
-            Some("recycle") => Event::Recycle,
-            None if listen::started_by_start_server() => self.stop("HUP", false),
-            _ => Event::Restart,
+    fn hup(&mut self) {
+        let exits = match self.settings.hup_action.as_deref() {
+            Some("exit") => true,
+            Some("recycle") => return self.for_all(Event::Recycle),
+            None => listen::started_by_start_server(),
+            _ => false,
+        };
+        if !exits {
+            return self.for_all(Event::Restart);
         }
+        let event = self.stop("HUP", false);
+        self.pending.push_back(event);
     }
 
     /// Their files have been renamed. Nothing that the plan knows changes.
     pub(super) fn reopen_logs(&mut self, name: &str) {
         self.error_log.iter().for_each(ErrorLog::reopen);
-        self.tell_front(ToFront::Reopen);
+        self.tell_front(ToFront::Reopen, &[]);
         say(&format!("{name}: logs are opened again"));
     }
 
@@ -99,7 +113,7 @@ impl Supervisor {
                 Ok(Arrival::Packet(packet, _)) => match FromFront::parse(&packet) {
                     Ok(FromFront::Ready) => self.pending.push_back(Event::FrontReady),
                     Ok(FromFront::Drained) => self.pending.push_back(Event::FrontDrained),
-                    Ok(FromFront::Unmounted(_)) => {}
+                    Ok(FromFront::Unmounted(id)) => self.unmounted(id),
                     Err(unknown) => {
                         say(&format!("front: {unknown}"));
                         children::kill(&front.pidfd);
@@ -123,13 +137,16 @@ impl Supervisor {
         if !drained && !front.is_unwanted {
             say(&format!("the front (pid {}) ended: {how}", front.pid.as_raw_nonzero()));
         }
-        let board = self.segment.board();
-        board.settle_front();
-        board.ring_all();
+        for app in self.apps.values() {
+            let board = app.segment.board();
+            board.settle_front();
+            board.ring_all();
+        }
+        self.forget_going();
         self.pending.push_back(Event::FrontDied);
     }
 
-    fn hear_mold(&mut self, generation: u64) {
+    fn hear_mold(&mut self, generation: GenerationId) {
         loop {
             let Some(mold) = self.children.molds.get_mut(&generation) else { return };
             let Some(channel) = &mold.channel else { return };
@@ -137,7 +154,8 @@ impl Supervisor {
                 Ok(Arrival::Packet(packet, fds)) => match FromMold::parse(&packet) {
                     Ok(message) => self.mold_says(generation, message, fds),
                     Err(unknown) => {
-                        say(&format!("mold of generation {generation}: {unknown}"));
+                        let GenerationId { mount: _, number } = generation;
+                        say(&format!("mold of generation {number}: {unknown}"));
                         mold.pidfd.iter().for_each(children::kill);
                     }
                 },
@@ -156,7 +174,7 @@ impl Supervisor {
         }
     }
 
-    fn mold_says(&mut self, generation: u64, message: FromMold, mut fds: Vec<OwnedFd>) {
+    fn mold_says(&mut self, generation: GenerationId, message: FromMold, mut fds: Vec<OwnedFd>) {
         let Some(mold) = self.children.molds.get_mut(&generation) else { return };
         match message {
             FromMold::Hello { pid } => {
@@ -167,7 +185,8 @@ impl Supervisor {
             FromMold::Ready { ruby, milliseconds } => {
                 mold.ruby = ruby;
                 let seconds = milliseconds as f64 / 1000.0;
-                let word = format!("the app is loaded ({seconds:.1} s), workers start");
+                let tag = self.tag(generation.mount);
+                let word = format!("{tag}the app is loaded ({seconds:.1} s), workers start");
                 self.progress(generation, &word);
                 self.pending.push_back(Event::MoldReady(generation));
             }
@@ -177,10 +196,12 @@ impl Supervisor {
             FromMold::Forked { nr, pid } => {
                 let seat = self.children.asked.remove(&(generation, nr));
                 let (Some(seat), Some(pidfd)) = (seat, fds.pop()) else {
-                    say(&format!("generation {generation} forked a worker {nr} nobody asked for"));
+                    let number = generation.number;
+                    say(&format!("generation {number} forked a worker {nr} nobody asked for"));
                     return;
                 };
-                let lives = self.settings.mounts[0].recycling.draw_age();
+                let app = self.apps.get(&generation.mount);
+                let lives = app.and_then(|app| app.settings.recycling.draw_age());
                 let (born, is_worn, overdue) = (Instant::now(), false, false);
                 let worker = Worker { pid, pidfd, seat, born, lives, is_worn, overdue };
                 self.children.workers.insert((generation, nr), worker);
@@ -196,12 +217,13 @@ impl Supervisor {
                 }
             }
             FromMold::Reaped { nr, pid, status } => {
-                worker_ended(generation, nr, pid, &status);
+                let tag = self.tag(generation.mount);
+                worker_ended(&tag, generation.number, nr, pid, &status);
             }
         }
     }
 
-    fn mold_died(&mut self, generation: u64) {
+    fn mold_died(&mut self, generation: GenerationId) {
         let Some(mold) = self.children.molds.remove(&generation) else { return };
         let how = self.children.how(mold.pid);
         // Workers it had been asked for and not told us about never start (see `Oribi::Mold`).
@@ -209,31 +231,28 @@ impl Supervisor {
         self.pending.push_back(Event::MoldDied(generation, how));
     }
 
-    fn worker_died(&mut self, generation: u64, nr: u16) {
+    fn worker_died(&mut self, generation: GenerationId, nr: u16) {
         let Some(worker) = self.children.workers.remove(&(generation, nr)) else { return };
+        let (tag, number) = (self.tag(generation.mount), generation.number);
         if let Some(how) = self.children.how_orphan(worker.pid) {
-            worker_ended(generation, nr, worker.pid, &how);
+            worker_ended(&tag, number, nr, worker.pid, &how);
         }
         self.hear_seat(generation, nr, worker.seat);
-        let board = self.segment.board();
-        let threads = self.settings.mounts[0].threads;
-        let seats = worker.seat..worker.seat + threads;
+        let Some(app) = self.apps.get_mut(&generation.mount) else { return };
         // One that was killed for a request is no reason to wait before the next one is forked.
-        let served = worker.overdue
-            || seats.clone().any(|seat| board.seats[usize::from(seat)].served.load(Relaxed) > 0);
-        let failed = !worker.overdue
-            && seats.clone().all(|seat| board.seats[usize::from(seat)].retire.load(Relaxed) == 0);
-        let settled =
-            board.settle_seats(worker.seat, threads, self.settings.mounts[0].retry_idempotent);
+        let served = worker.overdue || app.has_served(&worker);
+        let failed = !worker.overdue && !app.is_told_to_leave(&worker);
+        let Mount { threads, retry_idempotent, .. } = app.settings;
+        let settled = app.segment.board().settle_seats(worker.seat, threads, retry_idempotent);
         for (index, bell) in self.bells.iter().enumerate() {
             if settled.ring_fronts >> index & 1 == 1 {
                 let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
             }
         }
-        self.pruning |= settled.returned > 0;
+        app.pruning |= settled.returned > 0;
         if settled.lost + settled.returned > 0 {
             say(&format!(
-                "worker {nr} gen {generation} (pid {}) died with requests: {} lost, {} back in \
+                "{tag}worker {nr} gen {number} (pid {}) died with requests: {} lost, {} back in \
                  the queue",
                 worker.pid, settled.lost, settled.returned
             ));
@@ -242,8 +261,8 @@ impl Supervisor {
     }
 }
 
-fn worker_ended(generation: u64, nr: u16, pid: u32, how: &str) {
+fn worker_ended(tag: &str, generation: u64, nr: u16, pid: u32, how: &str) {
     if how != "exit 0" {
-        say(&format!("worker {nr} gen {generation} (pid {pid}) ended: {how}"));
+        say(&format!("{tag}worker {nr} gen {generation} (pid {pid}) ended: {how}"));
     }
 }

@@ -30,7 +30,7 @@ impl Supervisor {
         if self.listeners.is_empty() || since.elapsed() >= PATIENCE {
             self.leaving = None;
             self.listeners.clear();
-            self.tell_front(ToFront::Drain);
+            self.tell_front(ToFront::Drain, &[]);
         }
     }
 }

@@ -83,57 +83,66 @@ fn judge(now: u64, shortest: Option<u64>, clocks: impl IntoIterator<Item = Clock
 }
 
 impl Supervisor {
-    /// Looks at the seats if it is time.
+    /// Looks at the seats of each mount if it is time.
     pub(super) fn look_for_overdue(&mut self) {
         let now = now_ns();
-        if !self.clocks.is_due(now) {
-            return;
-        }
-        let seats = &self.segment.board().seats;
+        let due: Vec<MountId> = (self.apps.iter())
+            .filter(|(_, app)| app.clocks.is_due(now))
+            .map(|(id, _)| *id)
+            .collect();
+        due.into_iter().for_each(|id| self.look_at_clocks(id, now));
+    }
+
+    fn look_at_clocks(&mut self, id: MountId, now: u64) {
+        let Some(app) = self.apps.get_mut(&id) else { return };
         let clock = |seat: u16| {
-            let line = &seats[usize::from(seat)];
+            let line = &app.segment.board().seats[usize::from(seat)];
             let [deadline, soft] = [&line.deadline_ns, &line.soft_ns].map(|at| at.load(Acquire));
             Clock { seat, deadline, soft }
         };
-        let threads = self.settings.mounts[0].threads;
-        let living = self.children.workers.values().map(|worker| worker.seat);
+        let threads = app.settings.threads;
+        let workers = self.children.workers.iter();
+        let living = workers.filter(|((g, _), _)| g.mount == id).map(|(_, worker)| worker.seat);
         let clocks = living.flat_map(|seat| seat..seat + threads).map(clock);
-        let verdict = judge(now, self.clocks.shortest, clocks);
-        self.clocks.next = verdict.next;
-        verdict.overdue.into_iter().for_each(|clock| self.end_request(clock, now));
-        verdict.alarming.into_iter().for_each(|clock| self.alarm(clock));
+        let verdict = judge(now, app.clocks.shortest, clocks);
+        app.clocks.next = verdict.next;
+        verdict.overdue.into_iter().for_each(|clock| self.end_request(id, clock, now));
+        verdict.alarming.into_iter().for_each(|clock| self.alarm(id, clock));
     }
 
-    fn holder(&self, seat: u16) -> Option<(u64, u16)> {
-        let threads = self.settings.mounts[0].threads;
+    fn holder(&self, id: MountId, threads: u16, seat: u16) -> Option<(GenerationId, u16)> {
         let mut workers = self.children.workers.iter();
         let holds = |first: u16| (first..first + threads).contains(&seat);
-        workers.find(|(_, worker)| holds(worker.seat)).map(|(key, _)| *key)
+        workers.find(|((g, _), worker)| g.mount == id && holds(worker.seat)).map(|(key, _)| *key)
     }
 
     /// The app has had its time: the client gets its answer, the worker is replaced.
-    fn end_request(&mut self, clock: Clock, now: u64) {
-        let Some(key) = self.holder(clock.seat) else { return };
-        let Some(slot) = self.segment.board().strike(clock.seat, clock.deadline) else { return };
+    fn end_request(&mut self, id: MountId, clock: Clock, now: u64) {
+        let tag = self.tag(id);
+        let Some(app) = self.apps.get(&id) else { return };
+        let Some(key) = self.holder(id, app.settings.threads, clock.seat) else { return };
+        let Some(slot) = app.segment.board().strike(clock.seat, clock.deadline) else { return };
         let Some(worker) = self.children.workers.get_mut(&key) else { return };
         children::kill(&worker.pidfd);
         worker.overdue = true;
-        let front = self.segment.board().slots[slot as usize].front.load(Relaxed) as usize;
+        let front = app.segment.board().slots[slot as usize].front.load(Relaxed) as usize;
         if let Some(bell) = self.bells.get(front) {
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
         }
-        let request = current::of_seat(&self.segment, clock.seat, now);
-        let (nr, generation, pid) = (key.1, key.0, worker.pid);
+        let request = current::of_seat(&app.segment, clock.seat, now);
+        let (nr, generation, pid) = (key.1, key.0.number, worker.pid);
         say(&format!(
-            "worker {nr} gen {generation} (pid {pid}) is killed: {} (request_timeout)",
+            "{tag}worker {nr} gen {generation} (pid {pid}) is killed: {} (request_timeout)",
             request.map_or("a request has run too long".into(), told)
         ));
     }
 
     /// The worker logs where the request is.
-    fn alarm(&self, clock: Clock) {
-        let seats = &self.segment.board().seats;
-        let worker = self.holder(clock.seat).and_then(|key| self.children.workers.get(&key));
+    fn alarm(&self, id: MountId, clock: Clock) {
+        let Some(app) = self.apps.get(&id) else { return };
+        let seats = &app.segment.board().seats;
+        let key = self.holder(id, app.settings.threads, clock.seat);
+        let worker = key.and_then(|key| self.children.workers.get(&key));
         if let Some(worker) = worker
             && seats[usize::from(clock.seat)].raise_alarm(clock.soft)
         {

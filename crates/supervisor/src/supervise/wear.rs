@@ -65,7 +65,7 @@ impl Supervisor {
     /// A worker has written something into one of its seats that is for the supervisor.
     pub(super) fn hear_seats(&mut self) {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        self.clocks.rung();
+        self.apps.values_mut().for_each(|app| app.clocks.rung());
         let seats: Vec<_> = (self.children.workers.iter())
             .map(|((generation, nr), worker)| (*generation, *nr, worker.seat))
             .collect();
@@ -73,33 +73,37 @@ impl Supervisor {
     }
 
     /// What a worker has written into its seat, if anything. Hearing it twice does no harm.
-    pub(super) fn hear_seat(&mut self, generation: u64, nr: u16, seat: u16) {
-        match self.segment.board().seats[usize::from(seat)].wear.load(Acquire) {
+    pub(super) fn hear_seat(&mut self, generation: GenerationId, nr: u16, seat: u16) {
+        let Some(app) = self.apps.get(&generation.mount) else { return };
+        match app.segment.board().seats[usize::from(seat)].wear.load(Acquire) {
             WORN => self.pending.push_back(Event::Worn { generation, nr, at_limit: true }),
             SPENT => self.pending.push_back(Event::Spent(generation, nr)),
             _ => {}
         }
     }
 
-    /// Looks at memory and age, if it is time.
+    /// Looks at memory and age, where it is time.
     pub(super) fn look_at_wear(&mut self) {
         let now = Instant::now();
-        if self.watch.next.is_none_or(|at| now < at) {
-            return;
-        }
-        self.watch.next = Some(now + LOOK_EVERY);
-        self.watch.looks = self.watch.looks.wrapping_add(1);
-        let mut limits = self.settings.mounts[0].recycling;
-        if !self.watch.looks.is_multiple_of(PSS_EVERY) {
-            limits.max_pss = 0;
-        }
-        for ((generation, nr), worker) in &mut self.children.workers {
-            let why = if worker.is_worn { None } else { reason(&limits, worker) };
-            if let Some(why) = why {
+        for (id, app) in &mut self.apps {
+            if app.watch.next.is_none_or(|at| now < at) {
+                continue;
+            }
+            app.watch.next = Some(now + LOOK_EVERY);
+            app.watch.looks = app.watch.looks.wrapping_add(1);
+            let mut limits = app.settings.recycling;
+            if !app.watch.looks.is_multiple_of(PSS_EVERY) {
+                limits.max_pss = 0;
+            }
+            let mine = self.children.workers.iter_mut().filter(|((g, _), _)| g.mount == *id);
+            for ((generation, nr), worker) in mine.filter(|(_, worker)| !worker.is_worn) {
+                let Some(why) = reason(&limits, worker) else { continue };
                 let (generation, nr) = (*generation, *nr);
                 worker.is_worn = true;
                 say(&format!(
-                    "worker {nr} gen {generation} (pid {}) is replaced: {why}",
+                    "{}worker {nr} gen {} (pid {}) is replaced: {why}",
+                    mount::tag(&app.settings),
+                    generation.number,
                     worker.pid
                 ));
                 self.pending.push_back(Event::Worn { generation, nr, at_limit: false });

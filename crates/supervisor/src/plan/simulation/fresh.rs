@@ -9,7 +9,7 @@ fn busy(seed: u64) -> World {
     world.assert_calm(seed);
     world.busy = true;
     // Those that stand ready have been let in already: the clients find them after a restart.
-    world.tell(Event::Restart);
+    world.tell(Event::Restart(FIRST));
     world.turn_for(Duration::from_secs(30));
     world
 }
@@ -21,7 +21,7 @@ fn used_workers_are_replaced_without_a_word_and_without_waiting() {
         let mut world = busy(seed);
         let before = world.answered;
         world.turn_for(Duration::from_secs(10));
-        each.push((world.answered - before) / usize::from(world.state.target()));
+        each.push((world.answered - before) / world.target());
         world.busy = false;
         world.turn_for(CALM);
         world.assert_calm(seed);
@@ -63,7 +63,7 @@ fn a_stop_under_load_ends() {
 #[test]
 fn a_crash_in_a_request_does_not_make_the_next_one_wait() {
     let mut world = busy(3);
-    world.state.limits.err_respawn_interval = Duration::ZERO;
+    world.limit(|limits| limits.err_respawn_interval = Duration::ZERO);
     let mut crashes = 0;
     let end = world.now + Duration::from_secs(10);
     while world.now < end {

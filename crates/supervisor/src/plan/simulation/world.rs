@@ -1,12 +1,13 @@
 //! A world of simulated processes around a plan.
 
 mod chaos;
+pub(super) use chaos::limits;
 mod luck;
 mod requests;
 
 use super::super::*;
 use luck::Luck;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 pub(super) const SEATS: u16 = 64;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -15,16 +16,18 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// befall its successor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
-    MoldReady(u64, u64),
-    MoldFails(u64, u64),
-    MoldDies(u64, u64),
-    Forked(u64, u16, u64),
-    Up(u64, u16, u64),
-    Unfit(u64, u16, u64),
-    Takes(u64, u16, u64),
-    Spent(u64, u16, u64),
-    WorkerDies(u64, u16, u64),
+    MoldReady(GenerationId, u64),
+    MoldFails(GenerationId, u64),
+    MoldDies(GenerationId, u64),
+    Forked(GenerationId, u16, u64),
+    Up(GenerationId, u16, u64),
+    Unfit(GenerationId, u16, u64),
+    Takes(GenerationId, u16, u64),
+    Spent(GenerationId, u16, u64),
+    WorkerDies(GenerationId, u16, u64),
     FrontReady(u64),
+    /// The front has finished with a mount.
+    Unmounted(u64, MountId),
     FrontDrained(u64),
     FrontDies(u64),
     Chaos,
@@ -55,13 +58,16 @@ pub(super) struct World {
     pub(super) front: Option<u64>,
     pub(super) accepting: bool,
     /// Generation → (id, ready).
-    pub(super) molds: BTreeMap<u64, (u64, bool)>,
-    pub(super) workers: BTreeMap<(u64, u16), SimWorker>,
-    pub(super) serving: u64,
+    pub(super) molds: BTreeMap<GenerationId, (u64, bool)>,
+    pub(super) workers: BTreeMap<(GenerationId, u16), SimWorker>,
+    /// By mount; none before its first generation serves.
+    pub(super) serving: BTreeMap<MountId, u64>,
+    /// What the front knows of.
+    pub(super) routed: BTreeSet<MountId>,
     pub(super) exited: Option<u8>,
     pub(super) chaos: bool,
     /// Boots that failed in a row, and when the last one did, by generation.
-    pub(super) failed_boots: BTreeMap<u64, (u32, Duration)>,
+    pub(super) failed_boots: BTreeMap<GenerationId, (u32, Duration)>,
     pub(super) stopping: bool,
     /// Clients ask for something all the time, and fresh workers have answered so many.
     pub(super) busy: bool,
@@ -69,17 +75,29 @@ pub(super) struct World {
     /// The most workers that were ever wanted.
     pub(super) most: usize,
     pub(super) actions: usize,
+    /// Those there have been.
+    pub(super) mounts: u16,
+    limits: Limits,
+}
+
+/// The mount that is there from the beginning.
+pub(super) const FIRST: MountId = MountId(0);
+
+/// A generation of it.
+pub(super) fn first(number: u64) -> GenerationId {
+    GenerationId { mount: FIRST, number }
 }
 
 impl World {
     pub(super) fn new(seed: u64, workers: u16, threads: u16) -> World {
-        World::with(seed, chaos::limits(seed, workers, threads))
+        World::of(seed, 1, chaos::limits(seed, workers, threads))
     }
 
-    fn with(seed: u64, limits: Limits) -> World {
+    /// With so many mounts.
+    pub(super) fn of(seed: u64, mounts: u16, limits: Limits) -> World {
         let mut world = World {
             luck: Luck::new(seed),
-            state: State::new(limits),
+            state: State::new(TIMEOUT),
             now: Duration::ZERO,
             fates: BinaryHeap::new(),
             ids: 0,
@@ -87,7 +105,8 @@ impl World {
             accepting: false,
             molds: BTreeMap::new(),
             workers: BTreeMap::new(),
-            serving: 0,
+            serving: BTreeMap::new(),
+            routed: BTreeSet::new(),
             exited: None,
             chaos: false,
             failed_boots: BTreeMap::new(),
@@ -96,9 +115,18 @@ impl World {
             answered: 0,
             most: 0,
             actions: 0,
+            mounts: 0,
+            limits,
         };
-        world.tell(Event::Tick);
+        (0..mounts).for_each(|_| world.mount());
         world
+    }
+
+    /// Another mount comes.
+    pub(super) fn mount(&mut self) {
+        let (id, tag) = (MountId(self.mounts), format!("mount {}: ", self.mounts));
+        self.mounts += 1;
+        self.tell(Event::Mount(id, tag, self.limits));
     }
 
     fn id(&mut self) -> u64 {
@@ -113,7 +141,7 @@ impl World {
 
     pub(super) fn tell(&mut self, event: Event) {
         let actions = plan(&mut self.state, event.clone(), self.now);
-        self.most = self.most.max(usize::from(self.state.target()));
+        self.most = self.most.max(self.target());
         assert!(self.exited.is_none() || actions.is_empty(), "after the exit: {actions:?}");
         self.actions += actions.len();
         for action in actions {
@@ -128,7 +156,12 @@ impl World {
         match action {
             Action::StartFront => self.start_front(),
             Action::Accept => {
-                assert!(self.front.is_some() && self.serving > 0);
+                assert!(
+                    self.front.is_some()
+                        && self.state.mounts().all(|id| {
+                            self.serving.contains_key(&id) || self.state.standing(id) != "serving"
+                        })
+                );
                 self.accepting = true;
             }
             Action::Drain => {
@@ -173,8 +206,22 @@ impl World {
             }
             Action::Serve(generation) => {
                 assert!(self.workers.iter().any(|((g, _), w)| *g == generation && w.up));
-                assert_ne!(generation, self.serving);
-                self.serving = generation;
+                let before = self.serving.insert(generation.mount, generation.number);
+                assert_ne!(before, Some(generation.number));
+            }
+            Action::Route(id) => {
+                assert!(self.serving.contains_key(&id) && self.routed.insert(id));
+            }
+            Action::Unroute(id) => {
+                assert!(self.routed.remove(&id), "a mount that is not routed");
+                let front = self.front.expect("a front that is told");
+                let lasts = if self.luck.chance(20) { TIMEOUT * 3 } else { TIMEOUT / 5 };
+                self.later(lasts, Fate::Unmounted(front, id));
+            }
+            Action::Forget(id) => {
+                let left = self.molds.keys().chain(self.workers.keys().map(|(g, _)| g));
+                assert!(left.into_iter().all(|generation| generation.mount != id), "{id:?}");
+                self.serving.remove(&id);
             }
             Action::Yield | Action::Announce | Action::Say(_) | Action::Settled { .. } => {}
             Action::Exit(code) => self.exited = Some(code),
@@ -186,6 +233,7 @@ impl World {
         assert!(!self.stopping, "a front while stopping");
         let id = self.id();
         self.front = Some(id);
+        self.routed = self.state.routed().collect();
         self.accepting = false;
         if self.chaos && self.luck.chance(20) {
             self.later(Duration::from_millis(2), Fate::FrontDies(id));
@@ -195,7 +243,7 @@ impl World {
         }
     }
 
-    fn start_mold(&mut self, generation: u64) {
+    fn start_mold(&mut self, generation: GenerationId) {
         assert!(!self.molds.contains_key(&generation), "two molds of a generation");
         assert!(!self.stopping, "a mold while stopping");
         if let Some((failures, last)) = self.failed_boots.get(&generation) {
@@ -206,7 +254,7 @@ impl World {
             // A quiet half minute makes the past forgotten; a slow boot can be as long.
             assert!(
                 self.now - *last >= least || least > Duration::from_secs(10),
-                "boot {failures} of generation {generation} after {:?}",
+                "boot {failures} of {generation:?} after {:?}",
                 self.now - *last
             );
         }
@@ -222,12 +270,14 @@ impl World {
         self.later(after, fate);
     }
 
-    fn fork(&mut self, generation: u64, nr: u16, seat: u16) {
+    fn fork(&mut self, generation: GenerationId, nr: u16, seat: u16) {
         let (mold, ready) = self.molds[&generation];
         assert!(ready, "a fork from a mold that is not ready");
-        let threads = self.state.limits.threads;
+        let mount = &self.state.mounts[&generation.mount];
+        let threads = mount.limits.threads;
         assert!(seat + threads <= SEATS);
-        for (other, worker) in &self.workers {
+        let same = self.workers.iter().filter(|((g, _), _)| g.mount == generation.mount);
+        for (other, worker) in same {
             let apart = worker.seat + threads <= seat || seat + threads <= worker.seat;
             assert!(apart, "{other:?} and {:?} share a seat", (generation, nr));
         }
@@ -246,15 +296,15 @@ impl World {
             born: self.now,
         };
         self.workers.insert((generation, nr), worker);
-        let found = &self.state.generations[&generation];
-        let most = usize::from(self.state.target()) + found.worn();
+        let found = &self.state.mounts[&generation.mount].generations[&generation.number];
+        let most = usize::from(self.state.target(generation.mount)) + found.worn();
         assert!(found.staying() <= most, "more workers than wanted");
         let after = self.luck.millis(1, 20);
         self.later(after, Fate::Forked(generation, nr, id));
     }
 
     /// The worker, if it exists and is still the one that was meant.
-    fn worker(&mut self, generation: u64, nr: u16, id: u64) -> Option<&mut SimWorker> {
+    fn worker(&mut self, generation: GenerationId, nr: u16, id: u64) -> Option<&mut SimWorker> {
         self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id && w.exists)
     }
 
@@ -305,6 +355,10 @@ impl World {
                 }
             }
             Fate::FrontReady(id) if self.front == Some(id) => self.tell(Event::FrontReady),
+            Fate::Unmounted(id, mount) if self.front == Some(id) => {
+                self.tell(Event::Unmounted(mount));
+            }
+            Fate::Unmounted(..) => {}
             Fate::FrontDrained(id) if self.front == Some(id) => {
                 self.later(Duration::from_millis(1), Fate::FrontDies(id));
                 self.tell(Event::FrontDrained);
@@ -319,7 +373,7 @@ impl World {
         }
     }
 
-    fn is_forked(&mut self, generation: u64, nr: u16, id: u64) {
+    fn is_forked(&mut self, generation: GenerationId, nr: u16, id: u64) {
         let is_hooked = self.chaos && self.luck.chance(5);
         let worker = self.workers.get_mut(&(generation, nr)).filter(|w| w.id == id);
         if let Some(worker) = worker {
@@ -372,18 +426,41 @@ impl World {
         self.turn(self.now + time);
     }
 
-    pub(super) fn existing(&self, generation: u64) -> usize {
+    pub(super) fn existing(&self, generation: GenerationId) -> usize {
         self.workers.iter().filter(|((g, _), w)| *g == generation && w.exists).count()
+    }
+
+    /// The generation of the first mount that serves.
+    pub(super) fn serving(&self) -> u64 {
+        self.serving[&FIRST]
+    }
+
+    pub(super) fn target(&self) -> usize {
+        usize::from(self.state.target(FIRST))
     }
 
     /// What holds once the bad luck is over.
     pub(super) fn assert_calm(&self, seed: u64) {
-        let target = usize::from(self.state.target());
-        assert_eq!(self.existing(self.serving), target, "seed {seed}: workers that serve");
-        assert_eq!(self.workers.len(), target, "seed {seed}: all workers");
+        let (mut all, mut molds) = (0, Vec::new());
+        for id in self.state.mounts() {
+            let target = usize::from(self.state.target(id));
+            let serving = GenerationId { mount: id, number: self.serving[&id] };
+            assert_eq!(self.existing(serving), target, "seed {seed}: workers of {serving:?}");
+            assert!(self.routed.contains(&id), "seed {seed}: {id:?} is routed");
+            all += target;
+            molds.push(serving);
+        }
+        assert_eq!(self.workers.len(), all, "seed {seed}: all workers");
+        assert_eq!(self.routed.len(), molds.len(), "seed {seed}: nothing else is routed");
         assert!(self.front.is_some() && self.accepting, "seed {seed}: the front accepts");
-        let molds: Vec<_> = self.molds.keys().copied().collect();
-        assert_eq!(molds, [self.serving], "seed {seed}: molds");
+        let found: Vec<_> = self.molds.keys().copied().collect();
+        assert_eq!(found, molds, "seed {seed}: molds");
+    }
+
+    /// Other limits of the first mount from now on.
+    pub(super) fn limit(&mut self, change: impl Fn(&mut Limits)) {
+        change(&mut self.limits);
+        self.tell(Event::Limit(FIRST, self.limits));
     }
 
     pub(super) fn stop(&mut self, event: Event) {

@@ -4,6 +4,7 @@
 use crate::children::Token;
 use crate::control::{REQUEST_MAX, Reply, Request, line, runtime};
 use crate::listen::{SocketFile, remove_stale};
+use crate::plan::MountId;
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, listen, send,
     socket_with,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,17 +29,38 @@ const BACKLOG: i32 = 128;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a client waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A restart's outcome.
-    Restart {
-        /// Since when.
-        since: Instant,
-    },
-    /// A rollback's.
-    Rollback,
+    /// What becomes of these mounts.
+    Outcome(Outcome),
     /// The server's end, which closes the connection.
     End,
+}
+
+/// What has been asked for, of which mounts it is not decided yet, and what has been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What.
+    pub what: What,
+    /// Since when.
+    pub since: Instant,
+    /// Those that are not through.
+    pub left: BTreeSet<MountId>,
+    /// What became of the others.
+    pub words: Vec<String>,
+    /// Whether any of that was not what was asked for.
+    pub failed: bool,
+}
+
+/// What a client has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// New generations, or new mounts.
+    Restart,
+    /// The generation before.
+    Rollback,
+    /// A mount's end.
+    Stop,
 }
 
 enum Stage {
@@ -201,13 +223,25 @@ impl Desk {
         client.pump();
     }
 
-    /// Those who wait, and for what.
-    pub fn waiting(&self) -> Vec<(u64, Wait)> {
-        let waits = |client: &Client| match client.stage {
-            Stage::Waits(wait) => Some(wait),
-            _ => None,
-        };
-        self.clients.iter().filter_map(|(id, client)| Some((*id, waits(client)?))).collect()
+    /// Tells those who wait and whom it concerns how far it has come.
+    pub fn progress(&mut self, word: &str, concerns: impl Fn(&Wait) -> bool) {
+        for client in self.clients.values_mut() {
+            if matches!(&client.stage, Stage::Waits(wait) if concerns(wait)) {
+                client.push(&Reply::Progress(word.into()));
+                client.pump();
+            }
+        }
+    }
+
+    /// Has each who waits judged; those who get a reply are through.
+    pub fn settle(&mut self, mut judge: impl FnMut(&mut Wait) -> Option<Reply>) {
+        let judged: Vec<(u64, Reply)> = (self.clients.iter_mut())
+            .filter_map(|(id, client)| match &mut client.stage {
+                Stage::Waits(wait) => Some((*id, judge(wait)?)),
+                _ => None,
+            })
+            .collect();
+        judged.iter().for_each(|(id, reply)| self.end(*id, reply));
     }
 }
 

@@ -1,11 +1,14 @@
 //! A server's state, derived from what the plan knows and from the slot table.
 
 use super::super::current::{self, Current};
+use super::super::mount::App;
 use crate::children::{Children, Worker};
 use crate::control::status;
-use crate::control::status::{FORM, Generation, Mold, Process, Queue, Request, Status};
+use crate::control::status::{FORM, Generation, Mold, Mount, Process, Queue, Request, Status};
 use crate::memory;
-use crate::plan::{GenerationView, Stands, State, WorkerView};
+use crate::options::{self, Serves};
+use crate::plan::{GenerationId, GenerationView, MountId, Stands, State, WorkerView};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Segment;
 use wire::doorbell::{SPENT, Seat};
@@ -17,10 +20,10 @@ pub struct Facts<'a> {
     pub state: &'a State,
     /// Who does.
     pub children: &'a Children,
-    /// Who does what.
-    pub segment: &'a Segment,
-    /// Seats of each worker.
-    pub threads: u16,
+    /// The mounts that have apps.
+    pub(in super::super) apps: &'a BTreeMap<MountId, App>,
+    /// The others.
+    pub plain: &'a BTreeMap<MountId, options::Mount>,
     /// The present time on the slots' clock.
     pub now_ns: u64,
 }
@@ -28,34 +31,82 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// All but what only the supervisor itself knows.
     pub fn status(&self) -> Status {
-        let busy: Vec<Current> = current::all(self.segment, self.now_ns).collect();
         let front = self.children.front.as_ref();
+        let apps = self.apps.iter().map(|(id, app)| (*id, self.app(*id, app)));
+        let plain = self.plain.iter().map(|(id, mount)| (*id, without_app(mount)));
+        let mounts: BTreeMap<MountId, Mount> = apps.chain(plain).collect();
         Status {
             form: FORM,
             version: env!("CARGO_PKG_VERSION").into(),
             state: self.state.word().into(),
-            workers: self.state.target(),
-            threads: self.threads,
-            serving: self.state.serving(),
             front: front.map(|front| process(Some(front.pid.as_raw_nonzero().get() as u32))),
-            queue: self.queue(),
-            generations: self.state.view().map(|view| self.generation(view, &busy)).collect(),
+            mounts: mounts.into_values().collect(),
             ..Status::default()
         }
     }
 
-    fn queue(&self) -> Queue {
-        let (waiting, oldest) = current::waiting(self.segment, self.now_ns);
-        Queue { waiting, oldest_ms: oldest.map(milliseconds) }
+    fn app(&self, id: MountId, app: &App) -> Mount {
+        let look = Look { facts: self, id, segment: &app.segment, threads: app.settings.threads };
+        Mount {
+            state: self.state.standing(id).into(),
+            engine: Some(app.settings.engine.word().into()),
+            isolation: Some(app.settings.isolation.word().into()),
+            environment: app.settings.environment.clone(),
+            ..look.mount(described(&app.settings))
+        }
+    }
+}
+
+fn described(settings: &options::Mount) -> Mount {
+    Mount {
+        name: settings.name.clone(),
+        hosts: settings.hosts.clone(),
+        path: settings.path.clone(),
+        declared: settings.declared,
+        ..Mount::default()
+    }
+}
+
+fn without_app(settings: &options::Mount) -> Mount {
+    let backends = match &settings.serves {
+        Serves::Proxy { to, .. } => to.iter().map(ToString::to_string).collect(),
+        Serves::App { .. } => Vec::new(),
+    };
+    Mount { state: "serving".into(), backends, ..described(settings) }
+}
+
+/// A look at one mount.
+struct Look<'a> {
+    facts: &'a Facts<'a>,
+    id: MountId,
+    segment: &'a Segment,
+    threads: u16,
+}
+
+impl Look<'_> {
+    fn mount(&self, described: Mount) -> Mount {
+        let (state, now_ns) = (self.facts.state, self.facts.now_ns);
+        let busy: Vec<Current> = current::all(self.segment, now_ns).collect();
+        let (waiting, oldest) = current::waiting(self.segment, now_ns);
+        Mount {
+            workers: state.target(self.id),
+            threads: self.threads,
+            serving: state.serving(self.id),
+            queue: Queue { waiting, oldest_ms: oldest.map(milliseconds) },
+            generations: state.view(self.id).map(|view| self.generation(view, &busy)).collect(),
+            ..described
+        }
     }
 
     fn generation(&self, view: GenerationView, busy: &[Current]) -> Generation {
-        let mold = self.children.molds.get(&view.number);
+        let which = GenerationId { mount: self.id, number: view.number };
+        let children = self.facts.children;
+        let mold = children.molds.get(&which);
         let pid = mold.and_then(|mold| mold.pid).map(|pid| pid.as_raw_nonzero().get() as u32);
         let ruby = mold.map(|mold| mold.ruby.clone()).filter(|ruby| !ruby.is_empty());
         let mold = Mold { state: view.mold.into(), ruby, process: process(pid) };
         let workers = view.workers.iter().map(|worker| {
-            let known = self.children.workers.get(&(view.number, worker.nr));
+            let known = children.workers.get(&(which, worker.nr));
             self.worker(worker, known, busy)
         });
         Generation {
@@ -125,8 +176,11 @@ mod tests {
     use super::*;
     use crate::plan::{Event, Limits, plan};
 
+    const ID: MountId = MountId(0);
+
     fn server(threads: u16) -> State {
-        let mut state = State::new(Limits {
+        let mut state = State::new(Duration::from_secs(30));
+        let limits = Limits {
             workers: 2,
             fresh: false,
             threads,
@@ -136,14 +190,15 @@ mod tests {
             err_respawn_interval: Duration::ZERO,
             start_timeout: Duration::ZERO,
             rollback_window: Duration::from_secs(60),
-        });
-        plan(&mut state, Event::Tick, Duration::ZERO);
+        };
+        plan(&mut state, Event::Mount(ID, String::new(), limits), Duration::ZERO);
         boot(&mut state, 1);
         plan(&mut state, Event::FrontReady, Duration::ZERO);
         state
     }
 
     fn boot(state: &mut State, generation: u64) {
+        let generation = GenerationId { mount: ID, number: generation };
         plan(state, Event::MoldReady(generation), Duration::ZERO);
         for nr in [1, 2] {
             plan(state, Event::Forked(generation, nr), Duration::ZERO);
@@ -151,8 +206,10 @@ mod tests {
         }
     }
 
-    fn look(state: &State, segment: &Segment, threads: u16, now_ns: u64) -> Status {
-        Facts { state, children: &Children::default(), segment, threads, now_ns }.status()
+    fn look(state: &State, segment: &Segment, threads: u16, now_ns: u64) -> Mount {
+        let (children, apps, plain) = (&Children::default(), &BTreeMap::new(), &BTreeMap::new());
+        let facts = &Facts { state, children, apps, plain, now_ns };
+        Look { facts, id: ID, segment, threads }.mount(Mount::default())
     }
 
     fn put(segment: &Segment, slot: u32, queued_ns: u64) {
@@ -170,14 +227,14 @@ mod tests {
             status.generations.into_iter().map(triple).collect()
         };
         assert_eq!(roles(&state), [(1, "serving".into(), 2)]);
-        plan(&mut state, Event::Restart, Duration::ZERO);
+        plan(&mut state, Event::Restart(ID), Duration::ZERO);
         assert_eq!(roles(&state), [(1, "serving".into(), 2), (2, "booting".into(), 0)]);
         boot(&mut state, 2);
         assert_eq!(roles(&state), [(1, "held".into(), 2), (2, "serving".into(), 2)]);
         plan(&mut state, Event::Tick, Duration::from_secs(61));
         assert_eq!(roles(&state)[0], (1, "leaving".into(), 2));
         let status = look(&state, &segment, 1, 0);
-        assert_eq!((status.serving, &*status.state, status.workers), (2, "running", 2));
+        assert_eq!((status.serving, state.word(), status.workers), (2, "running", 2));
         assert!(status.generations[0].workers.iter().all(|worker| worker.state == "leaving"));
         assert_eq!(status.generations[1].mold.state, "ready");
     }
@@ -220,7 +277,7 @@ mod tests {
         };
         assert_eq!(states(&state), ["collecting", "spent"]);
         seats[0].retire.store(1, Relaxed);
-        plan(&mut state, Event::Scale(3), Duration::ZERO);
+        plan(&mut state, Event::Scale(ID, 3), Duration::ZERO);
         assert_eq!(states(&state), ["leaving", "spent", "booting"]);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Settings that differ from world to world.
-pub(super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits {
+pub(in super::super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits {
     let seconds = |below: u64| Duration::from_secs(seed % below);
     Limits {
         workers,
@@ -19,7 +19,7 @@ pub(super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits {
 }
 
 impl World {
-    pub(super) fn mold_dies(&mut self, generation: u64, id: u64) {
+    pub(super) fn mold_dies(&mut self, generation: GenerationId, id: u64) {
         let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
         if found != id {
             return;
@@ -41,7 +41,8 @@ impl World {
         }
         let blows = if self.luck.chance(5) { 30 } else { 1 };
         for _ in 0..blows {
-            let kind = self.luck.below(18);
+            let kind = self.luck.below(20);
+            let id = self.some_mount();
             match kind {
                 0..=5 => {
                     let living: Vec<_> = self
@@ -68,20 +69,34 @@ impl World {
                         self.later(Duration::ZERO, Fate::FrontDies(id));
                     }
                 }
-                9 => self.tell(Event::Restart),
-                10 => self.tell(Event::More),
-                11 => self.tell(Event::Fewer),
-                12 => self.tell(Event::Rollback),
-                13 => self.tell(Event::Recycle),
+                9 => self.tell(Event::Restart(id)),
+                10 => self.tell(Event::More(id)),
+                11 => self.tell(Event::Fewer(id)),
+                12 => self.tell(Event::Rollback(id)),
+                13 => self.tell(Event::Recycle(id)),
                 14 => {
                     let workers = self.luck.below(7) as u16;
-                    self.tell(Event::Scale(workers));
+                    self.tell(Event::Scale(id, workers));
                 }
+                15 if self.state.mounts().count() < 4 => self.mount(),
+                16 if self.staying() > 1 => self.tell(Event::Unmount(id)),
                 _ => self.wear(),
             }
         }
         let after = self.luck.millis(1, 3000);
         self.later(after, Fate::Chaos);
+    }
+
+    fn staying(&self) -> usize {
+        self.state.mounts().filter(|id| self.state.standing(*id) != "leaving").count()
+    }
+
+    fn some_mount(&mut self) -> MountId {
+        if self.staying() == 0 {
+            self.mount();
+        }
+        let all: Vec<MountId> = self.state.mounts().collect();
+        all[self.luck.below(all.len() as u64) as usize]
     }
 
     /// A worker has had enough memory, or nears its limit of requests.
@@ -92,7 +107,7 @@ impl World {
             return;
         }
         let ((generation, nr), id) = living[self.luck.below(living.len() as u64) as usize];
-        let at_limit = self.luck.chance(50) && !self.state.limits.fresh;
+        let at_limit = self.luck.chance(50) && !self.limits.fresh;
         if at_limit {
             let after = self.luck.millis(0, 2000);
             self.later(after, Fate::Spent(generation, nr, id));

@@ -5,10 +5,10 @@ use super::*;
 impl World {
     /// Fresh workers instead of others.
     pub(in super::super) fn fresh(seed: u64, workers: u16) -> World {
-        World::with(seed, Limits { fresh: true, ..chaos::limits(seed, workers, 1) })
+        World::of(seed, 1, Limits { fresh: true, ..chaos::limits(seed, workers, 1) })
     }
 
-    pub(super) fn open(&mut self, generation: u64, nr: u16) {
+    pub(super) fn open(&mut self, generation: GenerationId, nr: u16) {
         let worker = self.workers.get_mut(&(generation, nr)).expect("a worker to let in");
         assert!(worker.up && !worker.open && !worker.retired, "one that is no spare");
         worker.open = true;
@@ -16,15 +16,15 @@ impl World {
         self.asked_soon(generation, nr, id);
     }
 
-    fn asked_soon(&mut self, generation: u64, nr: u16, id: u64) {
+    fn asked_soon(&mut self, generation: GenerationId, nr: u16, id: u64) {
         if self.busy {
             let after = self.luck.millis(0, 50);
             self.later(after, Fate::Takes(generation, nr, id));
         }
     }
 
-    pub(super) fn takes(&mut self, generation: u64, nr: u16, id: u64) {
-        let serves = self.serving == generation;
+    pub(super) fn takes(&mut self, generation: GenerationId, nr: u16, id: u64) {
+        let serves = self.serving.get(&generation.mount) == Some(&generation.number);
         let Some(worker) = self.worker(generation, nr, id).filter(|w| !w.retired) else { return };
         assert!(worker.open && !worker.used, "one request, and not before it was let in");
         if !serves {
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// Requests that run.
-    pub(in super::super) fn running(&self, generation: u64) -> usize {
+    pub(in super::super) fn running(&self, generation: GenerationId) -> usize {
         let of_it = self.workers.iter().filter(|((g, _), _)| *g == generation);
         of_it.filter(|(_, w)| w.used && !w.spent).count()
     }

@@ -125,10 +125,16 @@ fn one_that_waits_may_hang_up_and_one_that_does_not_read_is_not_waited_for() {
     let (mut desk, path) = scratch.desk();
     let (mut client, id) = connect(&mut desk, &path);
     client.write_all(b"{\"command\":\"rollback\"}\n and more").unwrap();
-    assert_eq!(desk.hear(id), Some(Request::Rollback));
-    desk.keep(id, Wait::Rollback, Some("it begins"));
+    assert_eq!(desk.hear(id), Some(Request::Rollback { mount: None }));
+    desk.keep(id, Wait::End, Some("it begins"));
     client.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!((desk.hear(id), desk.waiting()), (None, vec![(id, Wait::Rollback)]));
+    assert_eq!(desk.hear(id), None);
+    let mut waits = 0;
+    desk.settle(|wait| {
+        waits += usize::from(*wait == Wait::End);
+        None
+    });
+    assert_eq!(waits, 1);
     drop(client);
     assert_eq!((desk.hear(id), desk.clients.len()), (None, 0));
 

@@ -7,9 +7,9 @@ use super::*;
 
 /// While enough spares stand ready the next is forked once a request is answered, or when it has
 /// lasted this long: a fork takes the processor from requests that run.
-pub(super) const UNDISTURBED: Duration = Duration::from_millis(10);
+pub(in super::super) const UNDISTURBED: Duration = Duration::from_millis(10);
 
-impl State {
+impl Mount {
     /// It has taken its request.
     pub(super) fn note_used(&mut self, number: u64, nr: u16, now: Duration) {
         let generation = self.generations.get_mut(&number);
@@ -29,10 +29,11 @@ impl State {
         actions: &mut Vec<Action>,
     ) {
         let until = now + self.limits.shutdown_timeout;
+        let which = self.which(number);
         let Some(generation) = self.generations.get_mut(&number) else { return };
         let stage = generation.workers.get(&nr).map(|worker| worker.stage);
         if matches!(stage, Some(Stage::Living { .. } | Stage::Used { .. })) {
-            retire(generation, number, nr, until, actions);
+            retire(generation, which, nr, until, actions);
             generation.worker_backoff.note(now, false);
         }
     }
@@ -48,7 +49,7 @@ impl State {
 
 impl Generation {
     /// Used workers whose successors can wait.
-    pub(super) fn undisturbed(&self, target: usize, now: Duration) -> usize {
+    pub(in super::super) fn undisturbed(&self, target: usize, now: Duration) -> usize {
         if self.living() < target.div_ceil(2) {
             return 0;
         }
@@ -57,7 +58,12 @@ impl Generation {
     }
 
     /// Lets spares take while fewer than `target` may or do.
-    pub(super) fn open_spares(&mut self, number: u64, target: usize, actions: &mut Vec<Action>) {
+    pub(super) fn open_spares(
+        &mut self,
+        which: GenerationId,
+        target: usize,
+        actions: &mut Vec<Action>,
+    ) {
         let runs = |w: &generation::Worker| matches!(w.stage, Stage::Used { .. });
         let counts = |w: &&generation::Worker| runs(w) || (w.open && w.lives());
         let mut open = self.workers.values().filter(counts).count();
@@ -65,7 +71,7 @@ impl Generation {
             if open < target && worker.lives() && !worker.open {
                 worker.open = true;
                 open += 1;
-                actions.push(Action::Open(number, *nr));
+                actions.push(Action::Open(which, *nr));
             }
         }
     }

@@ -5,7 +5,7 @@ use super::*;
 impl Generation {
     /// Whether another worker is to be forked now: up to the target, and one for each that is to be
     /// replaced, of those only a few at a time.
-    pub(super) fn wants_fork(&self, target: usize, now: Duration) -> bool {
+    pub(in super::super) fn wants_fork(&self, target: usize, now: Duration) -> bool {
         let staying = self.staying();
         let wanted = staying + self.undisturbed(target, now) < target
             || (staying < target + self.worn() && self.coming() < reliefs_at_once(target));
@@ -22,9 +22,9 @@ fn reliefs_at_once(target: usize) -> usize {
     (target / 4).max(1)
 }
 
-impl State {
+impl Mount {
     /// Only workers of the generation that serves are replaced; the others leave anyway.
-    pub(super) fn note_wear(&mut self, number: u64, nr: u16, wear: Wear) {
+    pub(in super::super) fn note_wear(&mut self, number: u64, nr: u16, wear: Wear) {
         let Some(generation) = self.generations.get_mut(&number) else { return };
         if let Some(worker) = generation.workers.get_mut(&nr) {
             worker.wear = match (worker.wear, wear) {
@@ -39,34 +39,6 @@ impl State {
         for worker in generation.workers.values_mut() {
             worker.wear = Wear::Due;
         }
-        actions.push(Action::Say("all workers are replaced, one after the other".into()));
-    }
-
-    /// The last worker does not leave by itself: the front drains, as in any other stop.
-    pub(super) fn note_slow_stop(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        if self.is_up() && self.slow_stop.is_none() {
-            self.slow_stop = Some(now);
-            if matches!(self.front, Front::Accepting { .. }) {
-                actions.push(Action::Yield);
-            }
-            self.give_up_candidates("the server is to end", actions);
-            actions.push(Action::Say(format!(
-                "workers leave one after the other, {} s apart, then the server ends",
-                self.limits.spawn_interval.as_secs_f64()
-            )));
-        }
-    }
-
-    pub(super) fn stop_slowly(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        if self.slow_stop.is_none_or(|due| now < due) || !self.is_up() {
-            return;
-        }
-        if self.limits.workers > 1 && !self.limits.spawn_interval.is_zero() {
-            self.limits.workers -= 1;
-            self.slow_stop = Some(now + self.limits.spawn_interval);
-        } else {
-            self.slow_stop = None;
-            self.note_stop(now, actions);
-        }
+        actions.push(self.say("all workers are replaced, one after the other"));
     }
 }
