@@ -6,6 +6,8 @@ mod place;
 use crate::Fault;
 use crate::host::{self, Authority};
 use crate::http::read_length;
+use crate::mounts::Mounts;
+use place::{Split, Told};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -164,14 +166,55 @@ impl<'a> Variables<'a> {
     /// What the variables say, for an app that lies under `prefix`. Empty: wherever the web server
     /// says; `/`: SCRIPT_NAME is empty whatever it says.
     pub fn judge(&self, prefix: &str) -> Result<Request<'a>, Fault> {
+        self.judge_at(|usual, raw, told| match prefix {
+            "" => Some(usual),
+            _ => place::under(usual, raw, told, prefix),
+        })
+    }
+
+    /// What the variables say, and which mount is asked. `claimed` is called if hosts matter, with
+    /// the client's address: the host that a trusted proxy claims for it. Without one it is Host's, or
+    /// what the web server calls itself.
+    pub fn judge_among<T: Copy + PartialEq>(
+        &self,
+        mounts: &Mounts<T>,
+        claimed: impl FnOnce(Option<IpAddr>) -> Option<String>,
+    ) -> Result<(Request<'a>, T), Fault> {
+        let host = match mounts.has_hosts() {
+            true => claimed(self.client()).or(self.host()?),
+            false => None,
+        };
+        let mut found = None;
+        let request = self.judge_at(|usual, raw, told| {
+            let (mount, split) = place::among(usual, raw, told, mounts, host.as_deref())?;
+            found = Some(mount);
+            Some(split)
+        })?;
+        // `OPTIONS *` asks for no path.
+        let mount = found.or_else(|| mounts.of_server(host.as_deref()));
+        Ok((request, mount.ok_or(Fault::NotHere)?))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.said(Meta::RemoteAddr).and_then(address)
+    }
+
+    fn host(&self) -> Result<Option<String>, Fault> {
+        let name = || host::read(self.said(Meta::ServerName)?);
+        Ok(self.authority()?.or_else(name).map(|found| found.host.to_string()))
+    }
+
+    fn judge_at(
+        &self,
+        find: impl FnOnce(Split<'a>, Option<&'a [u8]>, Told<'a>) -> Option<Split<'a>>,
+    ) -> Result<Request<'a>, Fault> {
         let method = self.said(Meta::Method).ok_or(Fault::NoMethod)?;
         let method = token(method).ok_or(Fault::BadMethod)?;
         if method == "CONNECT" {
             return Err(Fault::Connect);
         }
         let length = self.length()?;
-        let place = self.place(method, prefix)?;
-        let client = self.said(Meta::RemoteAddr).and_then(address);
+        let place = self.place(method, find)?;
         Ok(Request {
             method,
             script_name: place.script_name,
@@ -180,7 +223,7 @@ impl<'a> Variables<'a> {
             uri: place.uri,
             protocol: self.said(Meta::Protocol).filter(|said| is_protocol(said)).unwrap_or(HTTP),
             https: self.is_https(),
-            remote_addr: client,
+            remote_addr: self.client(),
             remote_port: self.port(Meta::RemotePort),
             authority: self.authority()?,
             server_name: self.server_name(),

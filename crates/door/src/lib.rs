@@ -9,6 +9,7 @@ pub mod fault;
 pub mod forwarded;
 pub mod host;
 pub mod http;
+pub mod mounts;
 pub mod path;
 pub mod proxy;
 pub mod scan;

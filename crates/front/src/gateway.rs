@@ -22,11 +22,12 @@ use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use bytes::Bytes;
 use door::Fault;
-use door::cgi::Variables;
+use door::cgi::{Request, Variables};
 use hyper::Response;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use wire::control::MountId;
 use wire::settings::Door;
 
 /// Serves a web server's connection to its end. `early` are bytes of it that have been read already;
@@ -36,6 +37,14 @@ pub async fn serve(socket: Socket, peer: Arc<Peer>, early: Bytes, refusal: Optio
         Door::FastCgi => fastcgi::serve(socket, peer, early, refusal).await,
         _ => scgi::serve(socket, peer, early, refusal).await,
     }
+}
+
+/// What the variables say, and the mount that is asked.
+fn route<'a>(variables: &Variables<'a>) -> Result<(Request<'a>, MountId), Fault> {
+    here::with_routes(|routes| match routes.implied {
+        Some(mount) => variables.judge("").map(|request| (request, mount)),
+        None => variables.judge_among(&routes.mounts, |client| record::host(variables, client)),
+    })
 }
 
 /// One request on its way through a gateway.
@@ -61,8 +70,7 @@ impl Asking<'_> {
         if let Some(response) = self.asset(variables)? {
             return Ok(response);
         }
-        let (mount, prefix) = here::first().ok_or(Refusal::Fault(Fault::NotHere))?;
-        let request = variables.judge(&prefix).map_err(Refusal::Fault)?;
+        let (request, mount) = route(variables).map_err(Refusal::Fault)?;
         if request.uri.len() > options.uri_limit {
             return Err(Refusal::TargetTooLong.into());
         }

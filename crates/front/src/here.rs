@@ -8,6 +8,7 @@ use crate::pump;
 use crate::shed::Shedder;
 use crate::stats;
 use crate::table::Table;
+use door::mounts::Mounts;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,24 +40,29 @@ pub fn mount_options(mount: MountId) -> MountOptions {
     with(|here| here.find(mount, |mounted| mounted.mount.options)).unwrap_or_default()
 }
 
-/// Where a request of this path goes, and how much of the path names that place.
-pub fn route(_host: Option<&str>, path: &str) -> Option<(MountId, usize)> {
+/// Where a request of this host and path goes, and how much of the path names that place.
+pub fn route(host: Option<&str>, path: &str) -> Option<(MountId, usize)> {
     with(|here| {
-        let mounts = here.mounts.borrow();
-        let mount = &mounts.iter().flatten().find(|mounted| mounted.gone.is_none())?.mount;
-        let (script_name, _) = door::path::split(path, &mount.path)?;
-        Some((mount.id(), script_name.len()))
+        let routes = here.routes.borrow();
+        match path {
+            "*" => routes.mounts.of_server(host).map(|mount| (mount, 0)),
+            path => routes.mounts.find(host, path.as_bytes()),
+        }
     })
 }
 
-/// The first mount, and the path it lies under.
-pub fn first() -> Option<(MountId, String)> {
-    with(|here| {
-        let mounts = here.mounts.borrow();
-        let mount = &mounts.iter().flatten().find(|mounted| mounted.gone.is_none())?.mount;
-        let root = mount.declared && mount.path.is_empty();
-        Some((mount.id(), if root { "/".into() } else { mount.path.clone() }))
-    })
+/// Uses the way to mounts.
+pub fn with_routes<T>(use_it: impl FnOnce(&Routes) -> T) -> T {
+    with(|here| use_it(&here.routes.borrow()))
+}
+
+/// The way to mounts.
+#[derive(Default)]
+pub struct Routes {
+    /// Those that are not to go.
+    pub mounts: Mounts<MountId>,
+    /// The only one there is lies where a web server in front says.
+    pub implied: Option<MountId>,
 }
 
 /// Replies are looked at after so many puts even if the thread never runs out of work.
@@ -74,6 +80,7 @@ pub struct Here {
     busy: Arc<Notify>,
     /// By their ids.
     mounts: RefCell<Vec<Option<Mounted>>>,
+    routes: RefCell<Routes>,
     /// Requests put since the thread started.
     puts: Cell<u64>,
     /// How many there were when it last looked at replies.
@@ -108,6 +115,7 @@ impl Here {
             count,
             busy: Arc::default(),
             mounts: RefCell::default(),
+            routes: RefCell::default(),
             puts: Cell::new(0),
             looked_at: Cell::new(0),
         }
@@ -122,15 +130,26 @@ impl Here {
         if mounts.len() <= place {
             mounts.resize_with(place + 1, || None);
         }
-        if let Some(present) = &mut mounts[place] {
-            present.mount = mount;
-            return;
+        match &mut mounts[place] {
+            Some(present) => present.mount = mount,
+            new => {
+                let table = ways.map(|(segment, exchange)| {
+                    Table::new(segment, self.front, self.count, exchange.into(), self.busy.clone())
+                });
+                let (held, shedder, gone) = (Cell::default(), RefCell::default(), None);
+                *new = Some(Mounted { mount, table, held, shedder, gone });
+            }
         }
-        let table = ways.map(|(segment, exchange)| {
-            Table::new(segment, self.front, self.count, exchange.into(), self.busy.clone())
-        });
-        let (held, shedder, gone) = (Cell::default(), RefCell::default(), None);
-        mounts[place] = Some(Mounted { mount, table, held, shedder, gone });
+        self.find_ways(&mounts);
+    }
+
+    fn find_ways(&self, mounts: &[Option<Mounted>]) {
+        let there = mounts.iter().flatten().filter(|mounted| mounted.gone.is_none());
+        let there: Vec<&Mount> = there.map(|mounted| &*mounted.mount).collect();
+        let implied = there.first().filter(|only| there.len() == 1 && !only.declared);
+        let implied = implied.map(|only| only.id());
+        let all = there.iter().map(|mount| (mount.id(), &mount.hosts[..], &mount.path[..]));
+        *self.routes.borrow_mut() = Routes { mounts: Mounts::new(all), implied };
     }
 
     /// A mount gets no new requests, and goes when it has none.
@@ -140,6 +159,7 @@ impl Here {
             mounted.gone = Some(gone);
             self.busy.notify_one();
         }
+        self.find_ways(&mounts);
     }
 
     /// Lets go of the mounts that are to go and have no requests.

@@ -126,12 +126,7 @@ pub fn judge<'a>(head: &'a Parts, peer: &Peer, number: u64) -> Result<Asked<'a>,
 pub fn place<'a>(head: &'a Parts, asked: &Asked) -> Result<Place<'a>, Fault> {
     let path = head.uri.path();
     let host = asked.authority.as_ref().map(|authority| authority.host);
-    // `OPTIONS *` asks about the server: what lies at its root answers.
-    let (mount, end) = match path {
-        "*" => here::route(host, "/").map(|(mount, _)| (mount, 0)),
-        path => here::route(host, path),
-    }
-    .ok_or(Fault::NotHere)?;
+    let (mount, end) = here::route(host, path).ok_or(Fault::NotHere)?;
     let (script_name, path_info) = path.split_at(end);
     Ok(Place { mount, script_name, path_info })
 }

@@ -3,6 +3,7 @@
 
 use super::{Meta, Variables};
 use crate::Fault;
+use crate::mounts::Mounts;
 use crate::path::{self, Letters};
 use memchr::{memchr, memmem, memrchr};
 use std::borrow::Cow;
@@ -17,19 +18,25 @@ pub struct Place<'a> {
 
 /// The path as the web server sees it, decoded.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+pub(super) struct Told<'a> {
     script: &'a [u8],
     info: &'a [u8],
 }
 
 /// A path, percent-encoded, and where in it SCRIPT_NAME ends.
-type Split<'a> = (Cow<'a, [u8]>, usize);
+pub(super) type Split<'a> = (Cow<'a, [u8]>, usize);
 
 impl<'a> Variables<'a> {
     /// The path is REQUEST_URI's, as the client sent it, where that is what the web server has looked
     /// at. Where it is not (it was rewritten, or had dots or repeated slashes in it) the path is what
     /// the web server says, for that is what its rules of access have judged.
-    pub(super) fn place(&self, method: &str, prefix: &str) -> Result<Place<'a>, Fault> {
+    /// `find` says where in the path SCRIPT_NAME ends; it gets the path where the web server has it
+    /// end, the client's path, and what the web server says. None: the path lies nowhere here.
+    pub(super) fn place(
+        &self,
+        method: &str,
+        find: impl FnOnce(Split<'a>, Option<&'a [u8]>, Told<'a>) -> Option<Split<'a>>,
+    ) -> Result<Place<'a>, Fault> {
         let uri = self.said(Meta::Uri);
         let (raw, asked) = match uri {
             Some(uri) => read(uri)?,
@@ -42,10 +49,7 @@ impl<'a> Variables<'a> {
             raw => {
                 let told = self.told()?;
                 let usual = usual(raw, told).ok_or(Fault::BadPath)?;
-                cut(match prefix {
-                    "" => usual,
-                    _ => under(usual, raw, told, prefix).ok_or(Fault::NotHere)?,
-                })
+                cut(find(usual, raw, told).ok_or(Fault::NotHere)?)
             }
         };
         let uri = match uri {
@@ -194,7 +198,7 @@ fn directory<'a>(raw: &'a [u8], told: Told) -> Option<Split<'a>> {
 }
 
 /// The path, and a SCRIPT_NAME that is the prefix. None: the path does not lie under it.
-fn under<'a>(
+pub(super) fn under<'a>(
     (path, _): Split<'a>,
     raw: Option<&'a [u8]>,
     told: Told,
@@ -209,6 +213,28 @@ fn under<'a>(
     let end = path::boundary(raw, prefix)?;
     agrees(&raw[end..], told.script, told.info)?;
     Some((Cow::Borrowed(raw), end))
+}
+
+/// The mount of a path, which is then SCRIPT_NAME. Where only the root's takes what the web server
+/// says, it may have taken the path of another one away.
+pub(super) fn among<'a, T: Copy + PartialEq>(
+    (path, _): Split<'a>,
+    raw: Option<&'a [u8]>,
+    told: Told,
+    mounts: &Mounts<T>,
+    host: Option<&str>,
+) -> Option<(T, Split<'a>)> {
+    let usual = mounts.find(host, &path);
+    let taken_away = || {
+        let raw = raw?;
+        let (mount, end) = mounts.find(host, raw).filter(|(_, end)| *end > 0)?;
+        agrees(&raw[end..], told.script, told.info)?;
+        Some((mount, (Cow::Borrowed(raw), end)))
+    };
+    match usual {
+        Some((mount, end)) if end > 0 => Some((mount, (path, end))),
+        _ => taken_away().or_else(|| usual.map(|(mount, end)| (mount, (path, end)))),
+    }
 }
 
 /// SCRIPT_NAME and PATH_INFO, one of which is not empty.

@@ -8,6 +8,7 @@ use door::forwarded::{self, Claims, Field};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Display;
 use std::io::Write as _;
+use std::net::IpAddr;
 use wire::request::{key, push, push_named, push_variable};
 
 /// The name under which the access log's id of a request travels.
@@ -51,6 +52,28 @@ pub fn write(
     write_others(record, variables, request, id.is_some(), peer);
 }
 
+/// The host that a proxy claims for this client, if it may.
+pub fn host(variables: &Variables<'_>, client: Option<IpAddr>) -> Option<String> {
+    let word = Word::of(client);
+    let headers = claiming(variables, word);
+    claims(&headers, word).host.map(|authority| authority.host.to_string())
+}
+
+/// The headers in which somebody may claim something.
+fn claiming(variables: &Variables<'_>, word: Word) -> HeaderMap {
+    match word {
+        Word::Taken(Field::Neither) | Word::Unjudged => HeaderMap::new(),
+        Word::Taken(_) => headers(variables),
+    }
+}
+
+fn claims(headers: &HeaderMap, word: Word) -> Claims<'_> {
+    match word {
+        Word::Taken(field) => forwarded::read(headers, field, rules::trust()),
+        Word::Unjudged => Claims::default(),
+    }
+}
+
 /// What proxies in front of the web server say, and all the rest.
 fn write_others(
     record: &mut Vec<u8>,
@@ -60,14 +83,8 @@ fn write_others(
     peer: &Peer,
 ) {
     let word = Word::of(request.remote_addr);
-    let headers = match word {
-        Word::Taken(Field::Neither) | Word::Unjudged => HeaderMap::new(),
-        Word::Taken(_) => headers(variables),
-    };
-    let claims = match word {
-        Word::Taken(field) => forwarded::read(&headers, field, rules::trust()),
-        Word::Unjudged => Claims::default(),
-    };
+    let headers = claiming(variables, word);
+    let claims = claims(&headers, word);
     write_ends(record, request, &claims, peer);
     let passes = |name: &[u8]| match name {
         b"HTTP_HOST" => claims.host.is_none(),

@@ -1,5 +1,6 @@
 use super::super::tests::{Text, place, read, text};
 use crate::Fault;
+use crate::mounts::Mounts;
 use crate::path::Letters;
 use proptest::prelude::*;
 
@@ -58,6 +59,64 @@ fn where_a_request_goes() {
     ] {
         assert_eq!(place(prefix, pairs), Ok(wanted.map(str::to_owned)), "{pairs:?}");
     }
+}
+
+#[test]
+fn which_mount_is_asked() {
+    let uri = |uri| ("REQUEST_URI", uri);
+    let script = |script| ("SCRIPT_NAME", script);
+    let info = |info| ("PATH_INFO", info);
+    let host = |host| ("HTTP_HOST", host);
+    for (pairs, wanted) in [
+        (&[uri("/x")][..], Ok((0, "", "/x"))),
+        (&[uri("/shop")], Ok((1, "/shop", ""))),
+        (&[uri("/shop/?q")], Ok((1, "/shop", "/"))),
+        (&[uri("/shopping")], Ok((0, "", "/shopping"))),
+        (&[script("/shop/x"), uri("/sh%6Fp/x")], Ok((1, "/sh%6Fp", "/x"))),
+        (&[script("/shop"), info("/a b"), uri("/shop/a%20b")], Ok((1, "/shop", "/a%20b"))),
+        (&[script("/shop/cart"), info("/x"), uri("/shop/cart/x")], Ok((2, "/shop/cart", "/x"))),
+        // Rewritten, and resolved.
+        (&[script("/shop"), info("/x"), uri("/old")], Ok((1, "/shop", "/x"))),
+        (&[script("/x"), info(""), uri("/shop/../x")], Ok((0, "", "/x"))),
+        (&[script("/shop"), info("/x"), uri("//shop/x")], Ok((1, "/shop", "/x"))),
+        // The web server has taken the mount's path away.
+        (&[script(""), info("/x"), uri("/shop/x")], Ok((1, "/shop", "/x"))),
+        (&[script(""), info("/"), uri("/shop/cart/")], Ok((2, "/shop/cart", "/"))),
+        (&[script(""), info("/shop/x"), uri("/shop/shop/x")], Ok((1, "/shop", "/x"))),
+        // What nobody has resolved.
+        (&[uri("/shop/../x")], Err(Fault::NotHere)),
+        (&[uri("//shop/x")], Err(Fault::NotHere)),
+        (&[uri("/x%2Fshop/y")], Ok((0, "", "/x%2Fshop/y"))),
+        // Hosts.
+        (&[host("A.example:80"), uri("/shop/x")], Ok((3, "", "/shop/x"))),
+        (&[host("b.example"), uri("/shop/x")], Ok((1, "/shop", "/x"))),
+        (&[("SERVER_NAME", "a.example"), uri("/")], Ok((3, "", "/"))),
+        (&[host("b"), ("SERVER_NAME", "a.example"), uri("/")], Ok((0, "", "/"))),
+    ] {
+        assert_eq!(
+            among(pairs, None),
+            wanted.map(|(m, s, i)| (m, s.into(), i.into())),
+            "{pairs:?}"
+        );
+    }
+    let proxy = among(&[host("b.example"), uri("/")], Some("a.example"));
+    assert_eq!(proxy.map(|found| found.0), Ok(3));
+    let options = [("REQUEST_METHOD", "OPTIONS"), host("a.example"), uri("*")];
+    assert_eq!(among(&options, None), Ok((3, "".into(), "*".into())));
+}
+
+/// The mount's number, SCRIPT_NAME and PATH_INFO.
+fn among(pairs: &[(&str, &str)], claimed: Option<&str>) -> Result<(usize, String, String), Fault> {
+    let hosts = ["a.example".to_string()];
+    let places: [(&[String], &str); 4] =
+        [(&[], ""), (&[], "/shop"), (&[], "/shop/cart"), (&hosts, "")];
+    let mounts =
+        Mounts::new(places.into_iter().enumerate().map(|(i, (hosts, path))| (i, hosts, path)));
+    let get = ("REQUEST_METHOD", "GET");
+    let pairs = [&[get], pairs].concat();
+    let variables = read(&pairs)?;
+    let (request, mount) = variables.judge_among(&mounts, |_| claimed.map(Into::into))?;
+    Ok((mount, text(&request.script_name), text(&request.path_info)))
 }
 
 #[test]
