@@ -339,7 +339,7 @@ fn described(id: MountId, mount: &options::Mount) -> front::Mount {
                 front::Serves::Proxy { to: to.iter().map(ToString::to_string).collect(), max: *max }
             }
         },
-        options: mount.front.clone(),
+        options: mount.front,
     }
 }
 
