@@ -62,6 +62,18 @@ fn many_values_are_let_go_on_the_way() {
     assert!(after < before + 2_000, "{before} objects have become {after}");
 }
 
+/// A loop over matches takes no more than the text and a little for each of them.
+#[test]
+fn matches_share_their_text() {
+    let interp = Interp::open(&Limits { memory: 32 << 20 }).expect("there is memory");
+    gems::install(&interp).expect("the gems can be installed");
+    let source = r##"
+        text = "word " * 12_000
+        kept = []
+        text.gsub(/w(o)/) { kept << $~ if kept.size < 500; "W" }.size.to_s + kept[9].post_match.size.to_s"##;
+    assert_eq!(text(&interp, source), "4800059953");
+}
+
 #[test]
 fn exceptions_and_jumps_pass_through_rust() {
     let interp = open();

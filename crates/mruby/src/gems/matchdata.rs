@@ -80,10 +80,12 @@ pub(super) fn set_last<'a>(
         interp.set_global(&format!("${number}"), group)?;
     }
     interp.set_global("$+", last)?;
-    for (name, method) in [("$`", "pre_match"), ("$'", "post_match")] {
-        let part = if found.is_some() { value.call(method, &[])? } else { interp.nil() };
-        interp.set_global(name, part)?;
-    }
+    let parts = match found.map(of).transpose()?.map(whole) {
+        Some((from, to)) => [slice(value, 0, from)?, slice(value, to, usize::MAX)?],
+        None => [value, value],
+    };
+    interp.set_global("$`", parts[0])?;
+    interp.set_global("$'", parts[1])?;
     let whole = if found.is_some() { text(value, 0)? } else { interp.nil() };
     interp.set_global("$&", whole)?;
     Ok(value)
@@ -109,9 +111,18 @@ fn whole(matched: &Matched) -> (usize, usize) {
     matched.spans.first().copied().flatten().unwrap_or((0, 0))
 }
 
+/// A part of the text. A long one shares its bytes: a loop over matches would copy the text with
+/// each of them.
 fn slice(this: Value, from: usize, to: usize) -> Result<Value, Exception> {
+    const SHORT: usize = 64;
     let string = this.ivar("@string")?;
-    let bytes = string.with_bytes(|all| all[from.min(all.len())..to.min(all.len())].to_vec());
+    let length = string.with_bytes(<[u8]>::len).unwrap_or(0);
+    let (from, to) = (from.min(length), to.min(length));
+    if to - from > SHORT {
+        let number = |value| this.interp().int(i64::try_from(value).unwrap_or(i64::MAX));
+        return string.call("byteslice", &[number(from)?, number(to - from)?]);
+    }
+    let bytes = string.with_bytes(|all| all[from..to].to_vec());
     this.interp().str(bytes.unwrap_or_default())
 }
 
