@@ -27,8 +27,8 @@ class MountControlTest < Minitest::Test
   RUBY
 
   def setup
-    @server = Server.new(:oribi, "-C", "oribi.rb", app: nil,
-                                 files: { "app.ru" => APP, "oribi.rb" => TWO }).ready
+    @server = Server.new(:oribi, "-C", "oribi.rb", "--rollback-window", "60", app: nil,
+                         files: { "app.ru" => APP, "oribi.rb" => TWO }).ready
   end
 
   def teardown
@@ -110,8 +110,8 @@ class MountControlTest < Minitest::Test
       nil
     end
     stopping = Thread.new { done("stop", "news") }
-    Helper.wait_until("it leaves") { @server.response("/news/c").code == "404" }
-    assert_equal "leaving", mount("news")["state"]
+    Helper.wait_until("it leaves") { mount("news")["state"] == "leaving" }
+    Helper.wait_until("nothing goes there") { @server.response("/news/c").code == "404" }
     fifo.close
     assert_match(%r{/news /hold\z}, held.value)
     assert_match(/news: the mount is gone/, stopping.value)

@@ -200,10 +200,9 @@ impl Supervisor {
     /// Nothing is left of a mount.
     pub(super) fn forget(&mut self, id: MountId) {
         let tag = self.tag(id);
-        let was_here = self.apps.remove(&id).is_some() | self.going.remove(&id).is_some();
-        if !was_here {
-            return;
-        }
+        let app = self.apps.remove(&id).map(|app| app.settings);
+        let Some(mount) = app.or_else(|| self.going.remove(&id)) else { return };
+        self.strike_out(&mount);
         say(&format!("{tag}the mount is gone"));
         let Some(desk) = &mut self.desk else { return };
         desk.settle(|wait| {
@@ -215,6 +214,21 @@ impl Supervisor {
             outcome.failed |= outcome.what == What::Rollback;
             outcome.reply()
         });
+    }
+
+    /// Settings that are read anew have it again, unless it was only added by a command.
+    fn strike_out(&mut self, mount: &options::Mount) {
+        let mut others = self.apps.values().map(|app| &app.settings).chain(self.plain.values());
+        if others.any(|other| other.name == mount.name) {
+            return;
+        }
+        self.settings.mounts.retain(|other| other.name != mount.name);
+        let place = mount.place();
+        let is_there = |added: &String| {
+            let at = added.split('=').next().unwrap_or_default();
+            at.trim_end_matches('/') == place.trim_end_matches('/')
+        };
+        self.more.retain(|added| !is_there(added));
     }
 
     fn status(&self) -> crate::control::status::Status {
