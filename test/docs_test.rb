@@ -2,7 +2,9 @@
 
 require "helper"
 require "oribi/rhebok"
+require "json"
 require "open3"
+require "shellwords"
 
 # Pages that say what the program says.
 class DocsTest < Minitest::Test
@@ -32,6 +34,34 @@ class DocsTest < Minitest::Test
   def test_every_hook_is_described
     described = page("configuration.md").scan(/^\| `(\w+)` \| (?:mold|worker)/).flatten
     assert_equal Oribi::Config::HOOKS.sort, described.sort
+  end
+
+  # Mounts as the server understands a file or a line of the page: name => setting => values.
+  def mounts(directory, *words)
+    out, err, status = Open3.capture3(Oribi::Binary.environment, Oribi::Binary.path, "config",
+                                      "--json", *words, chdir: directory)
+    assert status.success?, err
+    of_mounts = JSON.parse(out).select { |row| row["mount"] }.group_by { |row| row["mount"] }
+    of_mounts.transform_values { |rows| rows.to_h { |row| row.values_at("name", "values") } }
+  end
+
+  def test_the_examples_of_mounts_are_understood_and_agree
+    section = page("configuration.md")[/^## Mounts$.*?(?=^## )/m]
+    examples = section.scan(/^```(\w*)\n(.*?)^```/m)
+    ruby, toml, line = examples.map(&:last)
+    assert_equal ["ruby", "toml", ""], examples.map(&:first)
+    Dir.mktmpdir do |directory|
+      { "oribi.rb" => ruby, "oribi.toml" => toml }.each do |name, text|
+        File.write(File.join(directory, name), text)
+      end
+      of_ruby = mounts(directory, "-C", "oribi.rb")
+      assert_equal %w[/ shop api old], of_ruby.keys
+      assert_equal of_ruby, mounts(directory, "-C", "oribi.toml")
+      hooks = Oribi::Config.hooks(File.join(directory, "oribi.rb"), "shop")
+      assert_equal %i[before_fork after_fork], hooks.keys
+      found = mounts(directory, *Shellwords.split(line).drop(1))
+      assert_equal %w[shop api.example /], found.keys
+    end
   end
 
   # What stands first in the middle column of a table is an option or a hook of ours.

@@ -87,6 +87,11 @@ module Oribi
 
     # Names the nearest in the spelling that people use with rackup.
     def unknown(name)
+      if name.to_s.casecmp?("mount")
+        return "#{name}: an app that is handed over is the only one: start the server with " \
+               "`oribi --mount PATH=FILE` or `oribi -C FILE`"
+      end
+
       require "oribi/rhebok"
       ours = settable.map { |option| option["name"] } + Config::HOOKS
       names = Rhebok::OPTIONS.keys + ours.map { |own| own.split("_").map(&:capitalize).join }

@@ -33,7 +33,8 @@ impl Declared {
         declared
     }
 
-    /// Reads `PATH=FILE` or `HOST/PATH=FILE` of the command line.
+    /// Reads `PATH=FILE` or `HOST/PATH=FILE` of the command line, which has no way to name it: one
+    /// of a host is called by both, for its path alone may well be that of another host's.
     pub fn read(text: &str) -> Result<Declared, String> {
         let refuse = || {
             format!(
@@ -46,6 +47,7 @@ impl Declared {
         let mut declared = Declared::app(&Origin::CommandLine, path, Path::new(file));
         if !host.is_empty() {
             declared.say("host", host);
+            declared.say("name", place.trim_end_matches('/'));
         }
         Ok(declared)
     }
@@ -102,12 +104,13 @@ mod tests {
     fn the_command_line_declares_path_host_and_file() {
         let read = |text: &str| {
             let read = Declared::read(text).unwrap();
-            ["host", "path", "rackup"]
+            ["host", "path", "rackup", "name"]
                 .map(|word| read.word(word).map_or("-", |w| &w.text).to_owned())
         };
-        assert_eq!(read("/shop=shop.ru"), ["-", "/shop", "shop.ru"]);
-        assert_eq!(read("/=a=b.ru"), ["-", "/", "a=b.ru"]);
-        assert_eq!(read("*.example/a=a.ru"), ["*.example", "/a", "a.ru"]);
+        assert_eq!(read("/shop=shop.ru"), ["-", "/shop", "shop.ru", "-"]);
+        assert_eq!(read("/=a=b.ru"), ["-", "/", "a=b.ru", "-"]);
+        assert_eq!(read("*.example/a=a.ru"), ["*.example", "/a", "a.ru", "*.example/a"]);
+        assert_eq!(read("a.example/=a.ru"), ["a.example", "/", "a.ru", "a.example"]);
         for wrong in ["", "/shop", "shop=shop.ru", "/shop=", "=a.ru"] {
             let error = Declared::read(wrong).unwrap_err();
             assert!(error.starts_with(&format!("mount: {wrong:?} is no mount")), "{error}");

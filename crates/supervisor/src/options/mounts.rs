@@ -342,3 +342,6 @@ fn watch(said: &Said) -> Result<Vec<String>, String> {
     }
     Ok(patterns)
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,7 @@ pub(super) const GENERAL: &[Setting] = &[
         short: Some('C'),
         also: &["config_file"],
         metavar: "FILE",
-        doc: "Ruby configuration file; the command line wins over it",
+        doc: "Configuration file in Ruby, or in TOML if it ends in .toml; the command line wins over it, but not over what it says of a mount",
         kind: Kind::Path,
         place: Place::CommandLine,
         ..PLAIN
