@@ -122,6 +122,41 @@ class FreshTest < Helper::Case
     assert_empty server.left_over
   end
 
+  # The other levels keep their interpreter: `prefork` runs one request in it at a time, `threads`
+  # as many as there are threads.
+  def test_what_the_other_levels_share
+    levels = { "prefork --workers 2" => [2, 2], "threads --workers 1 --threads 3" => [3, 1] }
+    levels.each do |words, (at_once, processes)|
+      start("leaks.ru", "--isolation", *words.split)
+      answers = Array.new(12) { ask_for("/at_once") }.map(&:answer)
+      assert_equal [200], answers.map(&:status).uniq
+      running = 0
+      depths = wait_for_lines("turns", 24).map { |turn| running += turn == "+" ? 1 : -1 }
+      assert_equal at_once, depths.max, words
+      assert_operator answers.map { |answer| answer["x-pid"] }.uniq.size, :<=, processes
+      @clients.each(&:close)
+      @server.clean_up
+      @server = @clients = nil
+    end
+  end
+
+  # What runs once for each worker runs for each request; the request that warms up is the mold's.
+  def test_hooks_run_in_each_and_the_warm_up_in_the_mold
+    hooks = %w[before_fork after_fork before_worker_exit after_request_complete].map do |name|
+      "#{name} { File.write('hooks', \"#{name}\\n\", mode: 'a') }\n"
+    end
+    start("leaks.ru", "--isolation", "fresh", "--workers", "1", "--config", "oribi.rb",
+          "--warm-up", "/leave/global", files: { "oribi.rb" => hooks.join })
+    assert_equal "1", ask("/see/global").body
+    3.times { ask("/names") }
+    counts = wait_until("four have left") do
+      counts = lines("hooks").tally
+      counts if counts.values_at("before_worker_exit", "after_request_complete") == [4, 4] &&
+                counts["after_fork"] == 5
+    end
+    assert_equal 5, counts["before_fork"]
+  end
+
   private
 
   # A request on a connection of its own.

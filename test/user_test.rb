@@ -30,9 +30,9 @@ class UserTest < Helper::Case
   end
 
   def self.shared
-    @shared ||= Helper::Server.new(:oribi, "--config", "oribi.rb", open: true,
-                                   app: Helper::Case.source("deploy.ru"), files: FILES_OF_IT)
-                              .ready
+    app = Helper::Case.source("deploy.ru")
+    @shared ||= Helper::Server.new(:oribi, "--config", "oribi.rb", open: true, app: app,
+                                                                   files: FILES_OF_IT).ready
   end
 
   # The app is one that keeps its interpreter: whatever it has tried, the next request finds it.

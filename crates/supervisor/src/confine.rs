@@ -51,14 +51,14 @@ impl Confinement {
                 rlimits.files, mount.workers
             ));
         }
-        let step = nice_step(mount.weight);
-        if step < 0 && !root {
+        if mount.weight > USUAL && !root {
             return Err(format!(
                 "weight: {} is more than usual, which only root can give: start the server as root, \
                  or give the other mounts less than {USUAL}",
                 mount.weight
             ));
         }
+        let step = nice_step(mount.weight);
         let nice = (step != 0)
             .then(|| -> io::Result<i32> { Ok((getpriority_process(None)? + step).clamp(-20, 19)) });
         let nice = nice.transpose().map_err(|error| format!("weight: {error}"))?;
