@@ -69,9 +69,12 @@ fn matches_share_their_text() {
     gems::install(&interp).expect("the gems can be installed");
     let source = r##"
         text = "word " * 12_000
+        raise "slow" unless text.rindex(/x/).nil? && text.rindex(/w./) == text.size - 5
         kept = []
         text.gsub(/w(o)/) { kept << $~ if kept.size < 500; "W" }.size.to_s + kept[9].post_match.size.to_s"##;
     assert_eq!(text(&interp, source), "4800059953");
+    let long = "begin; ('a' * 15_000).gsub(/a/, 'b' * 10_000); rescue NoMemoryError; 'no'; end";
+    assert_eq!(text(&interp, long), "no");
 }
 
 #[test]

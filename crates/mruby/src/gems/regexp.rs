@@ -258,15 +258,21 @@ fn search_back<'a>(call: &Call<'a>) -> Result<Value<'a>, Exception> {
     let Some(last) = position(call.arg(1), length(text))? else {
         return matchdata::set_last(call.interp(), None);
     };
-    for at in (0..=last).rev() {
+    // Forwards from one beginning to the next: backwards, each step might look at all the text.
+    let begins = |at| -> Result<Option<usize>, Exception> {
         let found =
             text.with_bytes(|text| compiled.search(text, at)).transpose().map_err(gave_up)?;
-        let begins = found.flatten().filter(|spans| spans[0].is_some_and(|(from, _)| from <= last));
-        if begins.is_some() {
-            return find(call.this(), text, at);
-        }
+        let begin = found.flatten().and_then(|spans| spans[0]).map(|(from, _)| from);
+        Ok(begin.filter(|from| *from <= last))
+    };
+    let (mut at, mut best) = (0, None);
+    while let Some(from) = begins(at)? {
+        (at, best) = (from + 1, Some(from));
     }
-    matchdata::set_last(call.interp(), None)
+    match best {
+        Some(from) => find(call.this(), text, from),
+        None => matchdata::set_last(call.interp(), None),
+    }
 }
 
 /// False for what is no text at all.

@@ -6,6 +6,9 @@ use crate::{Call, Exception, Interp, Kind, Value};
 use text::regexp::{Regexp, Spans};
 use text::replacement::{self, Part};
 
+/// Bytes that a text may grow to in Rust, where mruby's own limit does not hold.
+const MOST: usize = 128 << 20;
+
 /// The position of the character behind `at`.
 pub(super) fn step(text: &[u8], at: usize) -> usize {
     let trails = |byte: &&u8| (0x80..0xc0).contains(*byte);
@@ -51,6 +54,9 @@ pub(super) fn substitute<'a>(call: &Call<'a>) -> Result<Value<'a>, Exception> {
             put(&mut out, &parts, &text, spans, pattern)?;
         }
         (copied, last) = (to, Some(from));
+        if out.len() > MOST {
+            return Err(Exception::new("NoMemoryError", "the new text would be too long"));
+        }
         Ok(all)
     })?;
     let Some(last) = last else { return matchdata::set_last(interp, None) };
