@@ -16,7 +16,7 @@ Gem::Specification.new do |spec|
   # What it takes to build and to run, and nothing else: no tests, no benches. The lab is built
   # when it is first asked for; one of its apps serves MagTag's style sheet.
   sources = %w[exe/* lib/**/*.{rb,ru} ext/oribi/{Cargo.toml,extconf.rb,src/**/*.rs}
-               crates/*/{Cargo.toml,build,src/**/*} Cargo.{toml,lock} LICENSE README.md
+               crates/*/{Cargo.toml,build,build.rs,src/**/*} Cargo.{toml,lock} LICENSE README.md
                ARCHITECTURE.md CHANGELOG.md lab/Cargo.{toml,lock} lab/src/**/*.rs
                lab/load/{Cargo.toml,src/**/*.rs} lab/README.md lab/packages.txt
                lab/{apps,scenarios,servers,templates}/**/*

@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) life: Cell<u64>,
     pub(crate) frozen: Cell<bool>,
     outside: Cell<bool>,
+    /// Names of the gems that were added.
+    gems: RefCell<Vec<&'static str>>,
     /// Exceptions in the making: a backtrace that fails is not asked for its backtrace.
     depth: Cell<u32>,
 }
@@ -62,6 +64,7 @@ impl Interp {
             life: Cell::new(0),
             frozen: Cell::new(false),
             outside: Cell::new(false),
+            gems: RefCell::default(),
             depth: Cell::new(0),
         });
         vm.set_owner(Rc::as_ptr(&inner));
@@ -72,7 +75,13 @@ impl Interp {
     pub fn install<G: Gem>(&self) -> Result<(), Exception> {
         G::install(self)?;
         self.0.outside.set(self.0.outside.get() || G::OUTSIDE);
+        self.0.gems.borrow_mut().push(G::NAME);
         Ok(())
+    }
+
+    /// Whether a gem of this name was added.
+    pub fn has_gem(&self, name: &str) -> bool {
+        self.0.gems.borrow().contains(&name)
     }
 
     /// Whether a gem keeps something outside of the interpreter's memory.
@@ -174,6 +183,15 @@ impl Interp {
         let result = within();
         self.vm().restore(arena);
         result
+    }
+
+    /// How many values are kept for Rust now, for `restore_arena`.
+    pub(crate) fn arena(&self) -> i32 {
+        self.vm().arena()
+    }
+
+    pub(crate) fn restore_arena(&self, arena: i32) {
+        self.vm().restore(arena);
     }
 
     pub(crate) fn vm(&self) -> Vm {

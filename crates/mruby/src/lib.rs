@@ -62,29 +62,46 @@
 //!
 //! # What is unsafe
 //!
-//! `sys.rs` with its room and `sys.c` are mruby's C API, `region.rs` its memory. Nothing else.
+//! `sys.rs` with its room and `sys.c` are mruby's C API, `region.rs` its memory, `process.rs` what mold and
+//! workers need of the kernel. Nothing else.
 
 #![deny(unsafe_code)]
 
+mod app;
+mod channel;
 mod class;
+mod crew;
+mod env;
 mod exception;
 mod gem;
 pub mod gems;
 mod interp;
 mod kept;
+mod log;
 mod make;
+mod mold;
+#[allow(unsafe_code)]
+mod process;
 #[allow(unsafe_code)]
 mod region;
+mod reply;
+mod serving;
 #[allow(unsafe_code)]
 mod sys;
+mod title;
 mod value;
+mod worker;
 
+pub use app::{App, Env, Init, Plan, Source};
 pub use class::Class;
 pub use exception::Exception;
 pub use gem::{Call, Gem, Method};
 pub use interp::{Interp, Limits, Program};
 pub use kept::Kept;
+pub use mold::run as mold;
+pub use title::ROOM as TITLE;
 pub use value::{Kind, Value};
+pub use worker::{Level, limits};
 
 /// The release of mruby that is linked: 3.1.0 is 30100.
 pub fn release() -> i32 {

@@ -2,7 +2,7 @@
 //! use, what share of the processors they get. It is taken on in our own binary, before that
 //! becomes Ruby, so that nothing an app does comes before it or undoes it.
 
-use crate::options::{Mount, Rlimits};
+use crate::options::{Engine, Mount, Rlimits};
 use crate::privileges::Identity;
 use nix::unistd::Uid;
 use rustix::process::{
@@ -40,7 +40,11 @@ impl Confinement {
     pub fn of(mount: &Mount) -> Result<Confinement, String> {
         let identity = Identity::find(mount.user.as_deref(), mount.group.as_deref())?;
         let root = Uid::effective().is_root();
-        let rlimits = mount.rlimits;
+        let mut rlimits = mount.rlimits;
+        if mount.engine == Engine::Mruby {
+            // The engine holds an interpreter to it, whose memory is a file that is mapped.
+            (rlimits.memory, rlimits.file_size) = (0, 0);
+        }
         if rlimits.processes > 0 && root && identity.is_none() {
             return Err("limit_processes: root has no such limit: name a user too".into());
         }

@@ -55,5 +55,9 @@ fn role(embedded: Embedded) -> Result<ExitCode, Embedded> {
     if let Ok(setup) = std::env::var(wire::control::FRONT_SETUP) {
         return Ok(run_front::run(&setup, embedded.assets));
     }
+    #[cfg(feature = "mruby")]
+    if std::env::var_os(wire::control::MRUBY_MOLD).is_some() {
+        return Ok(mruby::mold(|_| None));
+    }
     Err(embedded)
 }

@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use wire::control::{FRONT_SETUP, MOLD_FD};
+use wire::control::{FRONT_SETUP, MOLD_FD, MRUBY_MOLD};
 
 /// Set for a process that only ties its life to its parent's and becomes the command in its
 /// arguments; the value is the parent's pid.
@@ -35,6 +35,9 @@ pub const CALLER: &str = "ORIBI_CALLER";
 pub const COMMAND: &str = "ORIBI_COMMAND";
 /// Set for a process that only says what the settings are.
 pub const REREAD: &str = "ORIBI_REREAD";
+
+/// Not by name: after an upgrade the name leads to another version.
+const OURSELVES: &str = "/proc/self/exe";
 
 /// A process of ours.
 pub struct Spawned {
@@ -108,6 +111,13 @@ impl MoldLine {
         MoldLine { argv, place, confinement, first: None, variables: Vec::new() }
     }
 
+    /// This binary as a mold of mruby. Its command line has room for a title.
+    pub fn mruby(place: Place, confinement: Confinement) -> MoldLine {
+        let argv = vec![OURSELVES.into(), " ".repeat(80).into()];
+        let variables = vec![(MRUBY_MOLD, "1".into())];
+        MoldLine { argv, place, confinement, first: None, variables }
+    }
+
     /// The calling process's command line once more; our handler joins as a mold when it gets
     /// there.
     pub fn again(join: &Join, ruby: &Ruby, confinement: Confinement) -> MoldLine {
@@ -137,8 +147,7 @@ impl MoldLine {
 
 /// This binary as another process, which is told nothing of what this one was told.
 pub fn this_binary() -> Command {
-    // Not by name: after an upgrade the name leads to another version.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(OURSELVES);
     let told = [JOIN, CALLER, COMMAND, MOLD_FD, FRONT_SETUP, DAEMON];
     for variable in told.into_iter().chain(listen::VARIABLES).chain(notify::VARIABLES) {
         command.env_remove(variable);

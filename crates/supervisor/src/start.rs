@@ -3,7 +3,7 @@
 use crate::confine::Confinement;
 use crate::daemon::Daemon;
 use crate::listen::{self, Listener};
-use crate::options::{Mount, Settings};
+use crate::options::{Engine, Mount, Settings};
 use crate::pid_file::PidFile;
 use crate::place::Place;
 use crate::privileges::Identity;
@@ -70,6 +70,9 @@ impl Lines {
             Some(directory) => Place::of(self.place.file(directory)),
             None => self.place.clone(),
         };
+        if mount.engine == Engine::Mruby {
+            return Ok(MoldLine::mruby(place, confinement));
+        }
         let line = MoldLine::ours(&Ruby::find()?, place, confinement);
         Ok(line.with(mount.bundle().into_iter().flatten()))
     }

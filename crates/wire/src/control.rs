@@ -8,6 +8,8 @@ pub const PACKET_BYTES: usize = 64 * 1024;
 
 /// The environment variable that names a mold's control socket.
 pub const MOLD_FD: &str = "ORIBI_MOLD";
+/// The environment variable that makes this binary the mold of an mruby mount.
+pub const MRUBY_MOLD: &str = "ORIBI_MRUBY_MOLD";
 /// The environment variable with a front's setup: JSON, fds as numbers.
 pub const FRONT_SETUP: &str = "ORIBI_FRONT";
 

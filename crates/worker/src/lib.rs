@@ -8,6 +8,7 @@
 mod aside;
 mod child;
 mod crew;
+pub mod head;
 mod pass;
 mod reply;
 mod seat;

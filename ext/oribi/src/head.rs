@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::frame;
 use worker::Seat;
+use worker::head::{Field, Rules, is_name, is_value_byte};
 
 static BAD_REPLY: AtomicU64 = AtomicU64::new(0);
 /// Rack's release: the major version above bit 32, the minor below. 0: not said.
@@ -60,23 +61,21 @@ pub enum Kind {
 /// A head being made. Plain data: exceptions pass over it.
 struct Making {
     seat: *mut Seat,
-    kind: Kind,
-    status: u16,
-    content_length: bool,
+    /// None: the head is the app's as it is.
+    rules: Option<Rules>,
     special: bool,
 }
 
 /// Makes the head in the seat's own memory. False: it asks for more than a plain reply, which is
 /// for `Oribi::Reply`: the connection itself, or a transfer coding.
 pub fn make(seat: &mut Seat, kind: Kind, status: i64, headers: VALUE) -> bool {
-    let lowest = if kind == Kind::Reply { 200 } else { 100 };
-    // Below 200 a client waits on for the real answer.
-    if !(lowest..=999).contains(&status) {
-        bad!("the app's status is {status}, not between {lowest} and 999");
-    }
-    let status = status as u16;
-    seat.start_head(status);
-    let mut making = Making { seat, kind, status, content_length: false, special: false };
+    let rules = match kind {
+        Kind::Reply => Some(Rules::new(status).unwrap_or_else(|why| bad!("{why}"))),
+        _ if (100..=999).contains(&status) => None,
+        _ => bad!("the app's status is {status}, not between 100 and 999"),
+    };
+    seat.start_head(status as u16);
+    let mut making = Making { seat, rules, special: false };
     ruby::each_pair(headers, visit, (&raw mut making).cast::<c_void>());
     // SAFETY: the seat was borrowed exclusively by this function, and the visits are over.
     let length = unsafe { &*making.seat }.head().len();
@@ -116,7 +115,7 @@ impl Making {
             self.special |= matches!(name, b"rack.hijack" | b"rack.protocol");
             return;
         }
-        if name.is_empty() || !name.iter().all(|byte| NAME_BYTES[*byte as usize]) {
+        if !is_name(name) {
             bad!("the app's header name \"{}\" is not one", name.escape_ascii());
         }
         let Some(value) = ruby::text(value) else {
@@ -136,62 +135,15 @@ impl Making {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        if self.kind == Kind::Reply && !self.is_for_the_client(name, value) {
-            return;
+        match self.rules.as_mut().map_or(Ok(Field::Send), |rules| rules.judge(name, value)) {
+            Ok(Field::Send) => {}
+            Ok(Field::Drop) => return,
+            Ok(Field::Coded) => return self.special = true,
+            Err(why) => bad!("{why}"),
         }
         // SAFETY: `make` holds the seat exclusively, and nothing of it while pairs are visited.
         if !unsafe { &mut *self.seat }.push_field(name, value) {
             bad!("the app's header {} is longer than 65535 bytes", name.escape_ascii());
         }
     }
-
-    /// Length and connection: RFC 9110, sections 7.6.1 and 8.6.
-    fn is_for_the_client(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-        match name.len() {
-            10 if is(b"connection") => {
-                let words = || value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-                let says = |word: &[u8]| words().any(|w| w.eq_ignore_ascii_case(word));
-                says(b"close") || says(b"upgrade")
-            }
-            10 => !is(b"keep-alive"),
-            14 if is(b"content-length") => {
-                if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
-                    bad!("the app's Content-Length is \"{}\", not a number", value.escape_ascii());
-                }
-                if std::mem::replace(&mut self.content_length, true) {
-                    bad!("the app's reply has two Content-Lengths");
-                }
-                self.status != 204
-            }
-            16 => !is(b"proxy-connection"),
-            17 if is(b"transfer-encoding") => {
-                self.special = true;
-                false
-            }
-            _ => true,
-        }
-    }
 }
-
-/// RFC 9110, section 5.5, and the bytes above ASCII.
-fn is_value_byte(byte: u8) -> bool {
-    byte >= b' ' && byte != 0x7f || byte == b'\t'
-}
-
-/// What names consist of: RFC 9110, section 5.6.2.
-static NAME_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let others = b"!#$%&'*+-.^_`|~";
-    let mut index = 0;
-    while index < others.len() {
-        table[others[index] as usize] = true;
-        index += 1;
-    }
-    table
-};

@@ -179,6 +179,8 @@ impl Supervisor {
             "path": settings.path,
             "engine": settings.engine,
             "isolation": settings.isolation,
+            "limit_memory": settings.rlimits.memory,
+            "limit_file_size": settings.rlimits.file_size,
             "threads": settings.threads,
             "workers": self.state.target(generation.mount),
             "environment": settings.environment,
@@ -216,7 +218,8 @@ impl Supervisor {
         let board = app.segment.board();
         let end = seat + app.settings.threads;
         let (limit, gate) = match app.settings.isolation {
-            Isolation::Fresh => (1, SHUT),
+            // A worker of mruby's makes a fresh interpreter of its own after each request.
+            Isolation::Fresh if app.settings.engine == Engine::Cruby => (1, SHUT),
             _ => (app.settings.recycling.draw_limit(), OPEN),
         };
         for seat in &board.seats[usize::from(seat)..usize::from(end)] {

@@ -87,7 +87,9 @@ impl App {
     pub(super) fn limits(settings: &options::Mount, shutdown_timeout: Duration) -> Limits {
         Limits {
             workers: settings.workers,
-            fresh: settings.isolation == options::Isolation::Fresh,
+            // mruby's workers stay: only their interpreters are fresh.
+            fresh: settings.isolation == options::Isolation::Fresh
+                && settings.engine == options::Engine::Cruby,
             threads: settings.threads,
             seats: wire::SEATS as u16,
             shutdown_timeout,
