@@ -73,7 +73,7 @@ class AcgiBareTest < Minitest::Test
     assert_equal({ "server" => 1, "mold" => 1, "worker" => 4 }, roles.tally)
     assert_equal [Bare::USER], inside.map { |one| File.stat("/proc/#{one.pid}").uid }.uniq
     assert_equal ["", "", 0], command("stop")
-    assert(@bare.processes.all? { |one| one.state == "Z" })
+    Helper.wait_until("nothing of it is left") { @bare.processes.all? { |one| one.state == "Z" } }
   end
 
   def test_a_rack_app
