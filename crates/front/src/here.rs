@@ -146,7 +146,8 @@ impl Here {
     fn find_ways(&self, mounts: &[Option<Mounted>]) {
         let there = mounts.iter().flatten().filter(|mounted| mounted.gone.is_none());
         let there: Vec<&Mount> = there.map(|mounted| &*mounted.mount).collect();
-        let implied = there.first().filter(|only| there.len() == 1 && !only.declared);
+        let is_implied = |only: &&&Mount| !only.declared && only.path.is_empty();
+        let implied = there.first().filter(|_| there.len() == 1).filter(is_implied);
         let implied = implied.map(|only| only.id());
         let all = there.iter().map(|mount| (mount.id(), &mount.hosts[..], &mount.path[..]));
         *self.routes.borrow_mut() = Routes { mounts: Mounts::new(all), implied };

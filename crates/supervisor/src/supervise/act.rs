@@ -25,7 +25,7 @@ impl Supervisor {
             }
             Action::Route(id) => {
                 self.route(id);
-                // Only now: where both are, the front sends requests to the one that came later.
+                // Only now: in between both are there, and either will do.
                 if let Some(before) = self.heirs.remove(&id) {
                     self.unmount(before);
                 }
