@@ -142,11 +142,23 @@ class MountConfigTest < Minitest::Test
   def test_the_command_line_declares_mounts
     found = values("--mount", "/a=a.ru", "--mount", "*.example/b=b.ru", "main.ru", "-w", "7")
     assert_equal [nil, "a", "*.example/b", "/"], found.keys
-    assert_equal [["*.example"], ["b.ru"], ["7"]], found["*.example/b"].values_at("host", "rackup", "workers")
+    assert_equal [["*.example"], ["b.ru"], ["7"]],
+                 found["*.example/b"].values_at("host", "rackup", "workers")
     assert_equal [["/"], ["main.ru"]], found["/"].values_at("path", "rackup")
     file("oribi.toml", TOML)
     assert_equal [nil, "/", "shop", "legacy", "a"],
                  values("-C", "oribi.toml", "--mount", "/a=a.ru").keys
+  end
+
+  def test_help_and_configurations_of_what_lies_in_front
+    assert_match(/^ +--mount <\[HOST\]\/PATH=FILE>/, oribi("--help").first)
+    assert_match(/^  oribi --mount \/a=one.ru --mount \/b=two.ru /, oribi("--help").first)
+    file("oribi.toml", TOML)
+    out, = oribi("config", "nginx", "-C", "oribi.toml")
+    assert_includes out, "location / {"
+    assert_includes out, "client_max_body_size #{2 << 30};"
+    out, = oribi("config", "systemd", "-C", "oribi.toml", "--mount", "/a=a.ru")
+    assert_match(%r{^ExecStart=.* --config #{path('oribi.toml')} .*--mount=/a=a.ru}, out)
   end
 
   def test_hooks_of_the_server_run_first_and_mounts_have_their_own
@@ -171,11 +183,12 @@ class MountConfigTest < Minitest::Test
     "\nmount :shop" => "2: mount takes its path first: mount \"/shop\"",
     "mount 'shop'" => "1: mount: \"shop\" is not a path such as /shop",
     "mount '/a/../b'" => "1: mount: \"/a/../b\" is not a path such as /shop",
-    "mount '/a'\n\nmount '/a/'" => "3: mount /a/: there is a mount there already (FILE:1): give one " \
-                                   "of them another path or host",
-    "mount '/a', host: 'x.y'\nmount '/a', host: %w[w.v X.y]" =>
-      "2: mount /a: there is a mount there of x.y already (FILE:1): give one of them another path " \
+    "mount '/a'\n\nmount '/a/'" =>
+      "3: mount /a/: there is a mount there already (FILE:1): give one of them another path " \
       "or host",
+    "mount '/a', host: 'x.y'\nmount '/a', host: %w[w.v X.y]" =>
+      "2: mount /a: there is a mount there of x.y already (FILE:1): give one of them another " \
+      "path or host",
     "mount '/a', host: 'x.y'\nmount '/a'" => "2: mount /a: another mount is called a already " \
                                              "(FILE:1): give one of them a name of its own",
     "prefix '/app'\nmount '/a'" => "1: prefix: it is for a server without mounts: leave it out, " \
@@ -187,8 +200,8 @@ class MountConfigTest < Minitest::Test
     "mount '/a' do\n  mount '/b'\nend" => "2: a mount within a mount: end the first one before",
     "mount '/a', path: '/b'" => "1: path is what mount begins with",
     "mount '/a' do\n  workers 0\nend" => "2: workers: \"0\" is not a number from 1 to 512",
-    "mount '/a', host: 'x:80'" => "1: mount /a: host: \"x:80\" is not a host such as shop.example " \
-                                  "or *.example, without a port",
+    "mount '/a', host: 'x:80'" =>
+      "1: mount /a: host: \"x:80\" is not a host such as shop.example or *.example, without a port",
     "mount '/a', name: '/b'" => "1: mount /a: name: \"/b\" is not a word such as shop, without " \
                                 "blanks and not beginning with / or -",
     "threads 5\nmount '/a', isolation: :fresh" =>
@@ -208,8 +221,8 @@ class MountConfigTest < Minitest::Test
       "2: after_fork is for apps, and this mount is a proxy",
     "mount '/a', max: 3" => "1: mount /a: max goes with proxy: an app has workers",
     "mount '/a', workers: 300, threads: 2" =>
-      "1: mount /a: 300 workers of 2 threads are 600 threads; at most 512 are possible: lower one " \
-      "of the two"
+      "1: mount /a: 300 workers of 2 threads are 600 threads; at most 512 are possible: lower " \
+      "one of the two"
   }.freeze
 
   def test_what_a_ruby_file_may_not_say
@@ -224,7 +237,8 @@ class MountConfigTest < Minitest::Test
     "workers = 1\nwrokers = 2" => "2: no option wrokers, do you mean workers?",
     "[[mount]]\npath = \"/a\"\nwrokers = 2" => "3: no option wrokers, do you mean workers?",
     "[[mount]]\npath = \"/a\"\nport = 1" => "3: port is the server's: write it above all mounts",
-    "[[mount]]\n\nworkers = \"many\"\npath = \"/\"" => "3: workers: \"many\" is not a number from 1 to 512",
+    "[[mount]]\n\nworkers = \"many\"\npath = \"/\"" =>
+      "3: workers: \"many\" is not a number from 1 to 512",
     "[[mount]]\nworkers = 1" => "1: mount : it has no path: write path = \"/shop\"",
     "[mount]\npath = \"/\"" => "1: mount is a list: write [[mount]] for each",
     "workers = {}" => "1: workers takes no table",
@@ -272,7 +286,7 @@ class MountConfigTest < Minitest::Test
     out, err, code = oribi("check", "-C", "oribi.toml")
     assert_equal 0, code, err
     assert_equal ["ok #{path('shop/config.ru')}", "ok #{path('main.ru')}",
-                  "ok old: a proxy to unix:/a"], out.lines.map { |line| line[/\A[^(\n]+/].strip }
+                  "ok old: a proxy to unix:/a"], out.scan(/^[^(\n]+/).map(&:strip)
     assert_equal [[path("shop"), "test", path("shop/Gemfile"), "constant"].inspect,
                   [@directory, "development", nil, nil].inspect], err.lines.map(&:chomp)
 
@@ -286,8 +300,8 @@ class MountConfigTest < Minitest::Test
     file("oribi.toml", "[[mount]]\npath = \"/a\"\nrackup = \"none.ru\"\n")
     at = path("oribi.toml")
     missing = ->(*words) { oribi("check", *words).then { |_, err, code| [err, code] } }
-    assert_equal ["oribi: #{at}:3: mount /a: none.ru is not there: name the app's rackup file\n", 1],
-                 missing["-C", "oribi.toml"]
+    assert_equal ["oribi: #{at}:3: mount /a: none.ru is not there: name the app's rackup " \
+                  "file\n", 1], missing["-C", "oribi.toml"]
     file("oribi.toml", "[[mount]]\npath = \"/a\"\nchdir = \"none\"\n")
     assert_equal ["oribi: #{at}:3: mount /a: chdir: #{path('none')} is no directory: name the " \
                   "app's\n", 1], missing["-C", "oribi.toml"]
@@ -305,7 +319,7 @@ class MountConfigTest < Minitest::Test
     end
     out, code = rackup["-O", "ConfigFile=oribi.rb"]
     assert_equal 1, code
-    assert_match(/^oribi: #{path('oribi.rb')}:1: mount \/a: an app that is handed over, as rackup/, out)
+    assert_match(/^oribi: #{path('oribi.rb')}:1: mount \/a: an app that is handed over, as/, out)
     out, code = rackup["-O", "Mount=/a"]
     assert_equal 1, code
     assert_match(/^oribi: Mount: an app that is handed over is the only one: start the server/, out)

@@ -113,7 +113,9 @@ module Oribi
     # Declares a mount. What is its own can be said by name, in the block, or both.
     def mount(path = nil, **given, &block)
       raise Error, "#{place}: a mount within a mount: end the first one before" if inside?
-      raise Error, "#{place}: mount takes its path first: mount \"/shop\"" unless path.is_a?(String)
+      unless path.is_a?(String)
+        raise Error, "#{place}: mount takes its path first: mount \"/shop\""
+      end
 
       @part = Part.new(place)
       set("path", [path], nil)
@@ -149,7 +151,9 @@ module Oribi
     end
 
     def find(options, name)
-      options.find { |option| option["in_file"] && [option["name"], *option["also"]].include?(name) }
+      options.find do |option|
+        option["in_file"] && [option["name"], *option["also"]].include?(name)
+      end
     end
 
     # The option that a name means here: `host` and `path` are the listener's outside of mounts.
@@ -176,7 +180,9 @@ module Oribi
 
     def set(name, given, block)
       option = option(name)
-      raise Error, "#{place}: #{name} is what mount begins with" if inside? && name == "path" && @part.values["path"]
+      if inside? && name == "path" && @part.values["path"]
+        raise Error, "#{place}: #{name} is what mount begins with"
+      end
 
       given = given.empty? ? said_without_value(option, block) : given.flatten
       unless given.size == 1 || (option["repeatable"] && given.any?)

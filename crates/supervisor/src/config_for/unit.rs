@@ -144,6 +144,7 @@ mod tests {
     use super::*;
     use crate::layers::{Layer, given};
     use crate::options::resolve;
+    use crate::sources::Line;
 
     fn unit(said: &[(&'static str, &str)], rackup: Option<&str>) -> String {
         let layer: Layer = said
@@ -154,6 +155,7 @@ mod tests {
             layers: vec![layer],
             config: Some("/etc/oribi.rb".into()),
             rackup: rackup.map(Into::into),
+            line: Line { mounts: vec!["/a=a.ru".into()], ..Line::default() },
             ..Sources::default()
         };
         let settings = resolve(&sources.layers, &[]).unwrap();
@@ -174,7 +176,7 @@ mod tests {
         let start = text.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
         let said = "--chdir /srv/app/current --control /run/oribi/control.sock --config \
                     /etc/oribi.rb --bind \"unix:///run/app/a b\" --workers 3 --oob-gc=yes \
-                    \"my $$app.ru\"";
+                    --mount=/a=a.ru \"my $$app.ru\"";
         assert!(start.ends_with(said), "{start}");
         assert!(text.contains("\nUser=app\nRuntimeDirectory=app oribi\n"), "{text}");
         assert!(text.contains("\nTimeoutStopSec=45\n") && !text.contains("{{"), "{text}");
