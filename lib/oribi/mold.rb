@@ -277,8 +277,6 @@ module Oribi
       # worker pays for that with copies of the pages they lie in.
       rehearsing.rehearse
       @rehearsing = nil
-      # It forks while requests run, and they go first.
-      Native.give_way(true) if @fresh
       return Process.warmup if Process.respond_to?(:warmup)
 
       3.times { GC.start }
@@ -299,7 +297,6 @@ module Oribi
       Report.record_as("role" => "worker", "worker" => number)
       @worker = Worker.new(@app, nr: number, seat: seat, settings: @init, hooks: @hooks)
       @worker.retire if @told_to_leave == Process.pid
-      Native.give_way(false) if @fresh
       Place.limit_cpu(@init.dig("confinement", "rlimits", "cpu"))
       take_part(number)
       @socket.close

@@ -31,7 +31,6 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
     ruby::define_function(native, c"no_new_privileges", Method::M0(no_new_privileges));
-    ruby::define_function(native, c"give_way", Method::M1(give_way));
     ruby::define_function(native, c"open_segment", Method::M4(open_segment));
 }
 
@@ -76,13 +75,6 @@ unsafe extern "C" fn no_new_privileges(_: VALUE) -> VALUE {
         Ok(()) => ruby::nil(),
         Err(error) => ruby::raise_io(&error.into()),
     }
-}
-
-/// `give_way(bool)`: whether this thread lets others have the processor first. Where the kernel does
-/// not know that, all stays as it is.
-unsafe extern "C" fn give_way(_: VALUE, give: VALUE) -> VALUE {
-    let _ = wire::sched::give_way(give == ruby::boolean(true));
-    ruby::nil()
 }
 
 /// `open_segment(fd, eventfd, [eventfd, ...], [socket, ...])`: maps the segment and keeps the ways
