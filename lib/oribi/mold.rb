@@ -158,7 +158,7 @@ module Oribi
       @segment, @supervisor, @bell, @counters, *@fronts = fds
       bells, exchanges = @fronts.map(&:fileno).each_slice(@fronts.size / 2).to_a
       Native.watch(@supervisor.fileno)
-      Native.open_counters(@counters.fileno)
+      Native.open_counters(@counters.fileno, @init.fetch("mount"))
       Native.open_segment(@segment.fileno, @bell.fileno, bells, exchanges)
       ENV["RACK_ENV"] ||= @init.fetch("environment")
       @fresh = @init["isolation"] == "fresh"

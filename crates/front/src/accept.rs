@@ -128,7 +128,8 @@ impl Door {
         Door { socket, home: home.into(), connections: Arc::default(), shared }
     }
 
-    async fn accept(&self) -> io::Result<(Socket, Peer)> {
+    /// The next connection.
+    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
         let home = self.home.clone();
         match &self.socket {
             Listening::Tcp(listener) => {

@@ -2,6 +2,7 @@
 
 use crate::accept::{self, Hands};
 use crate::access_log;
+use crate::admin::Admin;
 use crate::drain::{self, Drain};
 use crate::{Listener, mounts, refuse};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
@@ -18,11 +19,15 @@ pub async fn run(
     control: OwnedFd,
     supervisor: OwnedFd,
     listeners: Vec<Listener>,
+    admin: Option<Admin>,
     hands: Hands,
     drain: Arc<Drain>,
 ) -> io::Result<()> {
     rustix::io::ioctl_fionbio(&control, true)?;
-    let control = watch(control)?;
+    let control = Arc::new(watch(control)?);
+    if let Some(admin) = admin {
+        tokio::spawn(admin.run(control.clone(), drain.clone()));
+    }
     let supervisor = watch(supervisor)?;
     let hands = Arc::new(hands);
     let mut doors = accept::open(listeners)?;

@@ -68,6 +68,11 @@ impl Drain {
         Counted(self.clone())
     }
 
+    /// Connections there are.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+
     /// Waits until no connection is left.
     pub async fn emptied(&self) {
         loop {

@@ -11,6 +11,7 @@
 
 mod accept;
 mod access_log;
+mod admin;
 mod admit;
 mod aside;
 mod assets;
@@ -80,6 +81,8 @@ pub struct Setup {
     pub bells: Vec<OwnedFd>,
     /// Where clients come in.
     pub listeners: Vec<Listener>,
+    /// Where to say how things are.
+    pub admin: Vec<Listener>,
     /// The settings that are the server's; a mount brings its own.
     pub options: Options,
     /// Files in memory, which go before every mount.

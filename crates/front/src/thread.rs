@@ -6,6 +6,7 @@
 //! nobody reads it, for it is watched for edges, and every write is one.
 
 use crate::accept::{self, Hands};
+use crate::admin::Admin;
 use crate::drain::Drain;
 use crate::here::{self, Here};
 use crate::pace::Pace;
@@ -29,8 +30,10 @@ const DISK_STEPS: usize = 8;
 
 /// Runs all threads; returns when the front has drained.
 pub fn run(setup: Setup) -> io::Result<()> {
-    let counters = Counters::open(setup.counters)?.server();
-    let count = setup.bells.len();
+    let Setup { supervisor, control, bells, listeners, .. } = setup;
+    let shared = Counters::open(setup.counters)?;
+    let counters = shared.server();
+    let count = bells.len();
     if count == 0 || count > FRONTS {
         return Err(io::Error::other(format!("{count} front threads; 1 to {FRONTS} are possible")));
     }
@@ -39,7 +42,7 @@ pub fn run(setup: Setup) -> io::Result<()> {
     spool::check(&options.spool_dir);
     limits::raise_descriptors();
     let drain = Drain::new();
-    let mut bells = setup.bells.into_iter();
+    let mut bells = bells.into_iter();
     let first_bell = bells.next().expect("counted above");
     let mut hands = Hands::new();
     for (index, bell) in (1..).zip(bells) {
@@ -61,9 +64,10 @@ pub fn run(setup: Setup) -> io::Result<()> {
     stats::install(counters, 0);
     runtime(Here::new(options, 0, count))?.block_on(async {
         let _bell = control::watch(first_bell)?;
+        let admin = Admin::open(setup.admin, shared, count)?;
         tokio::spawn(tick());
         tokio::spawn(sweep::run(options, drain.clone()));
-        control::run(setup.control, setup.supervisor, setup.listeners, hands, drain).await
+        control::run(control, supervisor, listeners, admin, hands, drain).await
     })
 }
 

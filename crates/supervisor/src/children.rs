@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal, w
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+use wire::counters::server::Cause;
 
 /// The front.
 pub struct Front {
@@ -48,6 +49,10 @@ pub struct Worker {
     pub lives: Option<Duration>,
     /// It is to be replaced, and the log says so.
     pub is_worn: bool,
+    /// The plan has told it to leave.
+    pub is_retired: bool,
+    /// Why it is to leave, where that was not the plan's own doing.
+    pub leaves: Option<Cause>,
     /// It was killed because a request ran for too long.
     pub overdue: bool,
 }

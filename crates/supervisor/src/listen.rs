@@ -72,6 +72,24 @@ pub fn open(
     Ok(listeners)
 }
 
+/// The admin listeners, never inherited. Under start_server another server, which this one is to
+/// replace, has the same: both listen for a while.
+pub fn open_admin(
+    addresses: &[Address],
+    socket_mode: Option<u32>,
+) -> Result<Vec<Listener>, String> {
+    const BACKLOG: i32 = 64;
+    let reuse_port = started_by_start_server();
+    for address in addresses {
+        if let (Socket::Unix(path), true) = (&address.socket, reuse_port) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    let socket_mode = socket_mode.or(Some(0o600));
+    let how = Listening { backlog: BACKLOG, reuse_port, socket_mode, ..Listening::default() };
+    bind::bind_all(addresses, &how, None).map_err(|why| format!("admin: {why}"))
+}
+
 /// An inherited socket does not say what is spoken there; an address that names its door does.
 fn named_doors(inherited: Vec<Listener>, addresses: &[Address]) -> Vec<Listener> {
     let named = |listener: Listener| {

@@ -63,6 +63,9 @@ pub struct Listening {
 pub struct Process {
     /// The control socket; none: one named by the pid.
     pub control: Option<PathBuf>,
+    /// Where to say how things are: one address, or none.
+    #[serde(with = "texts::addresses")]
+    pub admin: Vec<Address>,
     /// Where to write the pid.
     pub pid_file: Option<PathBuf>,
     /// Whether to run in the background.
@@ -128,6 +131,11 @@ fn listening(said: &Said) -> Result<Listening, String> {
 fn process(said: &Said) -> Result<Process, String> {
     Ok(Process {
         control: said.maybe("control")?.map(Into::into),
+        admin: said
+            .maybe("admin")?
+            .iter()
+            .map(|text| Address::parse(text))
+            .collect::<Result<_, _>>()?,
         pid_file: said.maybe("pid_file")?.map(Into::into),
         daemonize: said.flag("daemonize")?,
         user: said.maybe("user")?,

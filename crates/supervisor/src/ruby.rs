@@ -173,7 +173,7 @@ fn describe(heading: &str, setting: &settings::Setting) -> Value {
     let (kind, min, max) = match setting.kind {
         Kind::Text => ("text", None, None),
         Kind::Path => ("path", None, None),
-        Kind::Address => ("address", None, None),
+        Kind::Address | Kind::Local => ("address", None, None),
         Kind::Count { min, max } => ("count", Some(min), Some(max)),
         Kind::Socket => ("socket", None, None),
         Kind::Seconds => ("seconds", None, None),

@@ -27,19 +27,21 @@ fn read(setup: &str, assets: Assets) -> io::Result<front::Setup> {
     if let Some(identity) = Identity::from_json(&setup["identity"]) {
         identity.assume()?;
     }
-    let listeners = list(&setup["listeners"])
-        .map(|one| {
+    let listeners = |name: &str| -> io::Result<Vec<front::Listener>> {
+        let listener = |one: &Value| {
             let address = one["address"].as_str().unwrap_or_default().to_string();
             let shared = one["shared"].as_bool().unwrap_or(false);
             Ok(front::Listener { fd: fd(&one["fd"])?, address, shared })
-        })
-        .collect::<io::Result<_>>()?;
+        };
+        list(&setup[name]).map(listener).collect()
+    };
     Ok(front::Setup {
         supervisor: fd(&setup["supervisor"])?,
         counters: fd(&setup["counters"])?,
         control: fd(&setup["control"])?,
         bells: list(&setup["bells"]).map(fd).collect::<io::Result<_>>()?,
-        listeners,
+        listeners: listeners("listeners")?,
+        admin: listeners("admin")?,
         assets,
         options: serde_json::from_value(setup["options"].clone())?,
     })

@@ -40,6 +40,8 @@ pub struct Start {
     pub join: Option<Join>,
     /// Where clients come in.
     pub listeners: Vec<Listener>,
+    /// Where the front says how things are.
+    pub admin: Vec<Listener>,
     /// Whom front, molds and workers run as; none: as this process.
     pub identity: Option<Identity>,
     /// The pid file, which says that this server is there.
@@ -104,6 +106,7 @@ impl Start {
         let confinement = Confinement::of(&settings.mounts[0])?;
         let listeners =
             listen::open(inherited, &settings.binds, &settings.listening, identity.as_ref())?;
+        let admin = listen::open_admin(&process.admin, settings.listening.socket_mode)?;
         let pid = join.as_ref().map_or(getpid(), |join| join.pid);
         let succeeds = listen::started_by_start_server();
         let pid_file = process.pid_file.clone();
@@ -121,6 +124,7 @@ impl Start {
             place,
             join,
             listeners,
+            admin,
             identity,
             pid_file,
             daemon,

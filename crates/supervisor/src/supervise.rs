@@ -4,6 +4,7 @@
 mod act;
 mod changes;
 mod control;
+mod counts;
 mod current;
 mod hear;
 mod idle;
@@ -67,6 +68,7 @@ struct Supervisor {
     children: Children,
     signals: Signals,
     listeners: Vec<Listener>,
+    admin: Vec<Listener>,
     addresses: Vec<String>,
     bells: Vec<OwnedFd>,
     /// What apps and front count, for the server's life.
@@ -122,7 +124,7 @@ pub fn run(start: Start) -> Result<ExitCode, String> {
 
 impl Supervisor {
     fn new(start: Start) -> io::Result<Supervisor> {
-        let Start { settings, join, listeners, .. } = start;
+        let Start { settings, join, listeners, admin, .. } = start;
         let signals = Signals::catch()?;
         set_child_subreaper(Some(getpid()))?;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -142,6 +144,7 @@ impl Supervisor {
             signals,
             addresses: listeners.iter().map(|one| one.address.clone()).collect(),
             listeners,
+            admin,
             counters: Counters::create()?,
             bells,
             bell: bell()?,

@@ -21,6 +21,7 @@ const ALLOWED: &[&str] = &[
     "ext/oribi/src/counters.rs",
     "ext/oribi/src/env.rs",
     "ext/oribi/src/errors.rs",
+    "ext/oribi/src/garbage.rs",
     "ext/oribi/src/gvl.rs",
     "ext/oribi/src/head.rs",
     "ext/oribi/src/lib.rs",

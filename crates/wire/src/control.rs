@@ -102,6 +102,9 @@ pub enum FromFront {
     Drained,
     /// None of the mount's requests is left, and its segment is let go.
     Unmounted(MountId),
+    /// Somebody wants to know how things are. One fd: a stream on which a request of the commands'
+    /// protocol is to be read, and answered if it changes nothing.
+    Ask,
 }
 
 /// What the supervisor says to the front.
@@ -221,6 +224,7 @@ impl FromFront {
         match word {
             "ready" if line == word => Some(FromFront::Ready),
             "drained" if line == word => Some(FromFront::Drained),
+            "ask" if line == word => Some(FromFront::Ask),
             "unmounted" => rest.parse().ok().map(|id| FromFront::Unmounted(MountId(id))),
             _ => None,
         }
@@ -233,6 +237,7 @@ impl fmt::Display for FromFront {
         match self {
             FromFront::Ready => f.write_str("ready"),
             FromFront::Drained => f.write_str("drained"),
+            FromFront::Ask => f.write_str("ask"),
             FromFront::Unmounted(id) => write!(f, "unmounted {id}"),
         }
     }
@@ -296,7 +301,8 @@ mod tests {
         for message in told {
             assert_eq!(ToMold::parse(message.to_string().as_bytes()), Ok(message));
         }
-        for message in [FromFront::Ready, FromFront::Drained, FromFront::Unmounted(MountId(7))] {
+        let unmounted = FromFront::Unmounted(MountId(7));
+        for message in [FromFront::Ready, FromFront::Drained, FromFront::Ask, unmounted] {
             assert_eq!(FromFront::parse(message.to_string().as_bytes()), Ok(message));
         }
         let asked = [

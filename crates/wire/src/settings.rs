@@ -17,6 +17,9 @@ pub enum Kind {
     Path,
     /// What `Address` reads: `tcp://HOST:PORT`, `unix://PATH` and other doors'.
     Address,
+    /// Such an address of HTTP that other machines cannot reach: a unix socket, or TCP on a loopback
+    /// address.
+    Local,
     /// A whole number within bounds.
     Count {
         /// The smallest.
@@ -146,6 +149,13 @@ impl Setting {
             },
             Kind::Socket if Socket::parse(text).is_some() => Ok(Value::Text(text.into())),
             Kind::Socket => wrong("a socket: write unix:PATH or HOST:PORT"),
+            Kind::Local => match Address::parse(text) {
+                Ok(address) if address.is_local() => Ok(Value::Text(text.into())),
+                _ => wrong(
+                    "an address of this machine alone: write unix://PATH, tcp://127.0.0.1:PORT or \
+                     tcp://[::1]:PORT",
+                ),
+            },
             Kind::Count { min, max } => match text.parse() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Count(n)),
                 _ => wrong(&format!("a number from {min} to {max}")),

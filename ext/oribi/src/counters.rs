@@ -4,6 +4,7 @@
 //! console, a test) in memory of its own. An app that was loaded before its process became part of
 //! a server keeps its objects: what they have counted goes over.
 
+use crate::garbage;
 use crate::process::duplicate;
 use crate::ruby::{self, Method};
 use rb_sys::*;
@@ -130,16 +131,19 @@ pub fn define(oribi: VALUE, native: VALUE) {
     ruby::define_function(native, c"counter", Method::M1(new_counter));
     ruby::define_function(native, c"gauge", Method::M1(new_gauge));
     ruby::define_function(native, c"histogram", Method::M2(new_histogram));
-    ruby::define_function(native, c"open_counters", Method::M1(open_counters));
+    ruby::define_function(native, c"open_counters", Method::M2(open_counters));
 }
 
-/// `open_counters(fd)`: from now on this process counts there; once in a process.
-unsafe extern "C" fn open_counters(_: VALUE, fd: VALUE) -> VALUE {
+/// `open_counters(fd, mount)`: from now on this process counts there; once in a process.
+unsafe extern "C" fn open_counters(_: VALUE, fd: VALUE, mount: VALUE) -> VALUE {
     match duplicate(fd).and_then(Counters::open) {
         Ok(counters) => {
             let counters = SHARED.get_or_init(|| counters);
             let all = std::mem::take(&mut *ALL.lock().unwrap_or_else(PoisonError::into_inner));
             all.iter().for_each(|metric| metric.move_to(counters));
+            let mount = String::from_utf8_lossy(ruby::bytes(mount).unwrap_or_default());
+            let server = counters.server();
+            garbage::counts_for(&server.lives[server.row(&mount)]);
             ruby::nil()
         }
         Err(error) => ruby::raise_io(&error),

@@ -9,6 +9,7 @@
 mod counters;
 mod env;
 mod errors;
+mod garbage;
 mod gvl;
 mod head;
 mod process;

@@ -1,7 +1,7 @@
 //! `Oribi::Native::Seat`: a worker thread's place at the queue, as a Ruby object.
 
 use crate::ruby::{self, Method};
-use crate::{env, gvl, process};
+use crate::{env, garbage, gvl, process};
 use rb_sys::*;
 use std::ffi::{CStr, c_void};
 use std::os::fd::BorrowedFd;
@@ -122,6 +122,7 @@ unsafe extern "C" fn seats(native: VALUE, first: VALUE, count: VALUE, generation
         ruby::raise(unsafe { rb_eRuntimeError }, "open_segment was not called");
     };
     let line = &segment.board().seats[usize::from(first)];
+    garbage::begin();
     let crew = Arc::new(match line.gate.load(Relaxed) {
         OPEN => Crew::new(first, line.limit.load(Relaxed)),
         _ => Crew::once(first),
@@ -187,9 +188,13 @@ unsafe extern "C" fn take(object: VALUE) -> VALUE {
     loop {
         let this = of(object);
         match this.seat.turn() {
-            Next::Leave => return ruby::nil(),
+            Next::Leave => {
+                garbage::note();
+                return ruby::nil();
+            }
             Next::Sleep => gvl::without(&this.seat, Seat::sleep, Seat::ring),
             Next::Request => {
+                garbage::note();
                 env::build(this);
                 this.stage = Stage::Open;
                 (this.has_errors, this.within_frame) = (false, false);

@@ -58,6 +58,7 @@ impl Supervisor {
                 self.tell_mold(generation, &ToMold::Serve, &[]);
             }
             Action::Settled { generation, outcome } => {
+                self.count_settled(generation, &outcome);
                 self.settled(generation, &outcome);
                 if self.state.word() == "running" {
                     self.notify.ready(&self.status_line());
@@ -74,6 +75,9 @@ impl Supervisor {
         let listeners: Vec<Value> = (self.listeners.iter())
             .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address, "shared": one.shared }))
             .collect();
+        let admin: Vec<Value> = (self.admin.iter())
+            .map(|one| json!({ "fd": one.as_fd().as_raw_fd(), "address": one.address }))
+            .collect();
         let numbers =
             |fds: &[OwnedFd]| -> Vec<i32> { fds.iter().map(AsRawFd::as_raw_fd).collect() };
         let setup = json!({
@@ -81,14 +85,18 @@ impl Supervisor {
             "counters": self.counters.as_fd().as_raw_fd(),
             "bells": numbers(&self.bells),
             "listeners": listeners,
+            "admin": admin,
             "options": self.settings.front,
             "identity": self.identity.as_ref().map(Identity::to_json),
         });
         let mut fds: Vec<BorrowedFd> = vec![self.pidfd.as_fd(), self.counters.as_fd()];
         fds.extend(self.bells.iter().map(AsFd::as_fd));
-        fds.extend(self.listeners.iter().map(AsFd::as_fd));
+        fds.extend(self.listeners.iter().chain(&self.admin).map(AsFd::as_fd));
         match spawn::front(setup, &fds) {
-            Ok(spawned) => self.children.front = Some(spawned.into()),
+            Ok(spawned) => {
+                self.counters.server().fronts.fetch_add(1, Relaxed);
+                self.children.front = Some(spawned.into());
+            }
             Err(error) => {
                 say(&format!("cannot start the front: {error}"));
                 self.pending.push_back(Event::FrontDied);
@@ -250,8 +258,9 @@ impl Supervisor {
     }
 
     fn retire(&mut self, generation: GenerationId, nr: u16) {
-        let Some(worker) = self.children.workers.get(&(generation, nr)) else { return };
+        let Some(worker) = self.children.workers.get_mut(&(generation, nr)) else { return };
         let Some(app) = self.apps.get(&generation.mount) else { return };
+        worker.is_retired = true;
         for seat in app.seats(worker) {
             seat.retire.store(1, Release);
             seat.ring();
@@ -266,6 +275,7 @@ impl Supervisor {
             self.known_pid.as_raw_nonzero()
         )];
         lines.extend(self.addresses.iter().map(|one| format!("listening on {}", readable(one))));
+        lines.extend(self.admin.iter().map(|one| format!("admin on {}", readable(&one.address))));
         lines.extend(self.apps.iter().map(|(id, app)| self.introduce(*id, &app.settings)));
         lines.extend(
             self.plain

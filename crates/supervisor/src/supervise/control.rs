@@ -18,7 +18,10 @@ impl Supervisor {
         match Desk::open(chosen, self.known_pid.as_raw_nonzero().get() as u32) {
             Ok(desk) => self.desk = Some(desk),
             Err(why) if chosen.is_some() => return Err(why),
-            Err(why) => say(&format!("oribi status and its like will not work here: {why}")),
+            Err(why) => {
+                say(&format!("oribi status and its like will not work here: {why}"));
+                self.desk = Some(Desk::closed());
+            }
         }
         Ok(())
     }
@@ -72,6 +75,14 @@ impl Supervisor {
             }
         }
         Ok(())
+    }
+
+    /// The front brings somebody who wants to know how things are.
+    pub(super) fn welcome_from_front(&mut self, stream: OwnedFd) {
+        let now = Instant::now();
+        if let Some(desk) = &mut self.desk {
+            desk.bring(stream.into(), now);
+        }
     }
 
     fn answer(&mut self, id: u64, reply: &Reply) {

@@ -7,6 +7,7 @@ use crate::listen;
 use crate::options::Mount;
 use signal_hook::consts::*;
 use wire::control::{FromFront, FromMold, ToFront};
+use wire::counters::server::Cause;
 
 /// Exit status after a second INT.
 const INTERRUPTED: u8 = 130;
@@ -77,7 +78,10 @@ impl Supervisor {
     fn hup(&mut self) {
         let exits = match self.settings.hup_action.as_deref() {
             Some("exit") => true,
-            Some("recycle") => return self.for_all(Event::Recycle),
+            Some("recycle") => {
+                self.count_recycling();
+                return self.for_all(Event::Recycle);
+            }
             None => listen::started_by_start_server(),
             _ => false,
         };
@@ -110,10 +114,13 @@ impl Supervisor {
             let Some(front) = &mut self.children.front else { return };
             let Some(channel) = &front.channel else { return };
             match channel.receive() {
-                Ok(Arrival::Packet(packet, _)) => match FromFront::parse(&packet) {
+                Ok(Arrival::Packet(packet, mut fds)) => match FromFront::parse(&packet) {
                     Ok(FromFront::Ready) => self.pending.push_back(Event::FrontReady),
                     Ok(FromFront::Drained) => self.pending.push_back(Event::FrontDrained),
                     Ok(FromFront::Unmounted(id)) => self.unmounted(id),
+                    Ok(FromFront::Ask) => {
+                        fds.pop().into_iter().for_each(|stream| self.welcome_from_front(stream));
+                    }
                     Err(unknown) => {
                         say(&format!("front: {unknown}"));
                         children::kill(&front.pidfd);
@@ -203,12 +210,18 @@ impl Supervisor {
                 let app = self.apps.get(&generation.mount);
                 let lives = app.and_then(|app| app.settings.recycling.draw_age());
                 let (born, is_worn, overdue) = (Instant::now(), false, false);
-                let worker = Worker { pid, pidfd, seat, born, lives, is_worn, overdue };
+                let (is_retired, leaves) = (false, None);
+                let worker =
+                    Worker { pid, pidfd, seat, born, lives, is_worn, is_retired, leaves, overdue };
+                self.count_start(generation.mount);
                 self.children.workers.insert((generation, nr), worker);
                 self.pending.push_back(Event::Forked(generation, nr));
             }
             FromMold::Up { nr } => self.pending.push_back(Event::Up(generation, nr)),
             FromMold::Unfit { nr, reason } => {
+                if let Some(worker) = self.children.workers.get_mut(&(generation, nr)) {
+                    worker.leaves = Some(Cause::Unfit);
+                }
                 self.pending.push_back(Event::Unfit(generation, nr, reason));
                 // A hook in the mold has kept it from being forked: no death will follow.
                 if self.children.asked.remove(&(generation, nr)).is_some() {
@@ -237,6 +250,7 @@ impl Supervisor {
         if let Some(how) = self.children.how_orphan(worker.pid) {
             worker_ended(&tag, number, nr, worker.pid, &how);
         }
+        self.count_death(generation, &worker);
         self.hear_seat(generation, nr, worker.seat);
         let Some(app) = self.apps.get_mut(&generation.mount) else { return };
         // One that was killed for a request is no reason to wait before the next one is forked.

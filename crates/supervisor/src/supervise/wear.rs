@@ -6,6 +6,7 @@ use crate::memory;
 use crate::options::Recycling;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::Ordering::Acquire;
+use wire::counters::server::Cause;
 use wire::doorbell::{SPENT, WORN};
 
 /// How often memory and age are looked at.
@@ -97,9 +98,10 @@ impl Supervisor {
             }
             let mine = self.children.workers.iter_mut().filter(|((g, _), _)| g.mount == *id);
             for ((generation, nr), worker) in mine.filter(|(_, worker)| !worker.is_worn) {
-                let Some(why) = reason(&limits, worker) else { continue };
+                let Some((cause, why)) = reason(&limits, worker) else { continue };
                 let (generation, nr) = (*generation, *nr);
                 worker.is_worn = true;
+                worker.leaves = Some(cause);
                 say(&format!(
                     "{}worker {nr} gen {} (pid {}) is replaced: {why}",
                     mount::tag(&app.settings),
@@ -113,9 +115,10 @@ impl Supervisor {
 }
 
 /// Why a worker is to be replaced, if it is.
-fn reason(limits: &Recycling, worker: &Worker) -> Option<String> {
+fn reason(limits: &Recycling, worker: &Worker) -> Option<(Cause, String)> {
     if worker.lives.is_some_and(|lives| worker.born.elapsed() >= lives) {
-        return Some(format!("max_age is {} s", limits.max_age.as_secs_f64()));
+        let why = format!("max_age is {} s", limits.max_age.as_secs_f64());
+        return Some((Cause::MaxAge, why));
     }
     let over = |name: &str, limit: u64, read: fn(u32) -> io::Result<u64>| {
         // Gone meanwhile, or not ours to ask about: nothing to say of it.
@@ -127,6 +130,7 @@ fn reason(limits: &Recycling, worker: &Worker) -> Option<String> {
     };
     over("max_rss", limits.max_rss, memory::rss)
         .or_else(|| over("max_pss", limits.max_pss, memory::pss))
+        .map(|why| (Cause::MaxMemory, why))
 }
 
 #[cfg(test)]

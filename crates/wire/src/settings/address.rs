@@ -87,6 +87,18 @@ impl Address {
         Address { door: Door::Http, socket }
     }
 
+    /// Whether HTTP is spoken there, and other machines cannot reach it.
+    pub fn is_local(&self) -> bool {
+        let near = match &self.socket {
+            Socket::Unix(_) => true,
+            Socket::Tcp(host, _) if host == "localhost" => true,
+            Socket::Tcp(host, _) => {
+                host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+            }
+        };
+        near && self.door == Door::Http
+    }
+
     /// Reads `tcp://HOST:PORT`, `unix://PATH`, the same with another door's scheme, and a bare
     /// `HOST:PORT`.
     pub fn parse(text: &str) -> Result<Address, String> {
@@ -128,6 +140,19 @@ fn host_and_port(text: &str) -> Option<Socket> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_other_machines_cannot_reach() {
+        let local = |text| Address::parse(text).unwrap().is_local();
+        for text in ["unix:///run/a.sock", "tcp://127.0.0.1:0", "127.9.9.9:1", "tcp://[::1]:80"] {
+            assert!(local(text), "{text}");
+        }
+        assert!(local("localhost:9393"));
+        for text in ["tcp://0.0.0.0:80", "tcp://[::]:80", "tcp://192.0.2.1:80", "example:80"] {
+            assert!(!local(text), "{text}");
+        }
+        assert!(!local("fastcgi://127.0.0.1:9000") && !local("scgi+unix:///run/a.sock"));
+    }
 
     #[test]
     fn addresses() {

@@ -77,13 +77,14 @@ struct Client {
     heard: Vec<u8>,
     unsent: Vec<u8>,
     stage: Stage,
+    /// It may ask, but change nothing.
+    only_asks: bool,
 }
 
 /// The socket and whoever has come to it.
 pub struct Desk {
-    listener: UnixListener,
-    /// Removed with it.
-    _file: SocketFile,
+    /// The socket, and its file, which is removed with it.
+    listener: Option<(UnixListener, SocketFile)>,
     clients: BTreeMap<u64, Client>,
     next: u64,
 }
@@ -98,6 +99,11 @@ impl Desk {
         let path = std::path::absolute(path).unwrap_or(path.into());
         let bound = remove_stale(&path).and_then(|()| Desk::bind(&path, &path));
         bound.map_err(|error| explain(&path, &error))
+    }
+
+    /// Without a socket: for those who are brought.
+    pub fn closed() -> Desk {
+        Desk { listener: None, clients: BTreeMap::new(), next: 1 }
     }
 
     /// Puts the socket where it is looked for only once it listens: one that does not is taken for
@@ -119,7 +125,7 @@ impl Desk {
             fs::rename(first, path)?;
         }
         let file = SocketFile::at(path)?;
-        Ok(Desk { listener: socket.into(), _file: file, clients: BTreeMap::new(), next: 1 })
+        Ok(Desk { listener: Some((socket.into(), file)), ..Desk::closed() })
     }
 
     /// What to poll, and for what.
@@ -131,7 +137,8 @@ impl Desk {
             flags.set(PollFlags::OUT, !client.unsent.is_empty());
             (Token::Client(*id), client.socket.as_fd(), flags)
         });
-        [(Token::Control, self.listener.as_fd(), PollFlags::IN)].into_iter().chain(clients)
+        let listener = self.listener.iter();
+        listener.map(|(socket, _)| (Token::Control, socket.as_fd(), PollFlags::IN)).chain(clients)
     }
 
     /// How long until somebody's time is over.
@@ -147,29 +154,35 @@ impl Desk {
 
     /// Takes in whoever has come.
     pub fn welcome(&mut self, now: Instant) {
-        while let Ok((socket, _)) = self.listener.accept() {
-            if self.clients.len() >= CLIENTS {
-                self.make_room();
-            }
-            let mut client = Client {
-                socket,
-                heard: Vec::new(),
-                unsent: Vec::new(),
-                stage: Stage::Asks { until: now + PATIENCE },
-            };
-            let refusal = match client.socket.set_nonblocking(true) {
-                _ if self.clients.len() >= CLIENTS => Some("too many clients: ask again later"),
-                Ok(()) if is_allowed(&client.socket) => None,
-                _ => Some("this server is another user's"),
-            };
-            let Some(refusal) = refusal else {
+        while let Some(Ok((socket, _))) = self.listener.as_ref().map(|(one, _)| one.accept()) {
+            let allowed = is_allowed(&socket);
+            self.seat(socket, now, false, allowed);
+        }
+    }
+
+    /// Takes in somebody who has not come to the socket, and may only ask how things are.
+    pub fn bring(&mut self, socket: UnixStream, now: Instant) {
+        self.seat(socket, now, true, true);
+    }
+
+    fn seat(&mut self, socket: UnixStream, now: Instant, only_asks: bool, allowed: bool) {
+        if self.clients.len() >= CLIENTS {
+            self.make_room();
+        }
+        let stage = Stage::Asks { until: now + PATIENCE };
+        let (heard, unsent) = (Vec::new(), Vec::new());
+        let mut client = Client { socket, heard, unsent, stage, only_asks };
+        let refusal = match client.socket.set_nonblocking(true) {
+            _ if self.clients.len() >= CLIENTS => "too many clients: ask again later",
+            Ok(()) if allowed => {
                 self.clients.insert(self.next, client);
                 self.next += 1;
-                continue;
-            };
-            client.push(&Reply::Failed(refusal.into()));
-            client.pump();
-        }
+                return;
+            }
+            _ => "this server is another user's",
+        };
+        client.push(&Reply::Failed(refusal.into()));
+        client.pump();
     }
 
     /// The one who has said nothing for longest goes.
@@ -196,7 +209,12 @@ impl Desk {
                 return None;
             }
         };
+        let only_asks = client.only_asks;
         match Request::parse(&line) {
+            Ok(request) if only_asks && request != Request::Status => {
+                self.end(id, &Reply::Failed("nothing is changed from here".into()));
+                None
+            }
             Ok(request) => Some(request),
             Err(why) => {
                 self.end(id, &Reply::Failed(why));

@@ -140,6 +140,14 @@ pub(super) const PROCESS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "admin",
+        metavar: "ADDRESS",
+        doc: "Serve /metrics, /healthz, /readyz and /status there: unix://PATH, or tcp://HOST:PORT \
+              of a loopback address",
+        kind: Kind::Local,
+        ..PLAIN
+    },
+    Setting {
         name: "pid_file",
         metavar: "FILE",
         doc: "File to write the pid into",
