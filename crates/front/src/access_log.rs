@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use wire::{Board, State, now_ns};
 use writer::Writer;
 
@@ -88,6 +88,14 @@ impl Times {
         } else {
             self.queue.store(now.saturating_sub(queued), Relaxed);
         }
+    }
+}
+
+impl Times {
+    /// Notes what became of a request that a backend had.
+    pub fn proxied(&self, queue: Duration, service: Duration) {
+        self.queue.store(queue.as_nanos() as u64, Relaxed);
+        self.service.store(service.as_nanos() as u64, Relaxed);
     }
 }
 

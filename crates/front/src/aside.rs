@@ -18,6 +18,8 @@ pub struct Hijack {
     pub head: Vec<u8>,
     /// The front's end of the pair whose other end the app has.
     pub app: OwnedFd,
+    /// Dropped when the connection has ended.
+    pub held: Option<Box<dyn Send>>,
 }
 
 /// What is to be done: the values of `Aside::wish`.
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(out, b"onetwo");
         assert!(!aside.is_saying() && !aside.is_given() && !aside.wants_flush());
         let app = std::os::unix::net::UnixStream::pair().unwrap().0.into();
-        aside.give(Hijack { head: Vec::new(), app });
+        aside.give(Hijack { head: Vec::new(), app, held: None });
         assert!(!aside.is_given());
         assert!(aside.flush(|_| None));
         assert!(aside.is_given());

@@ -25,6 +25,8 @@ const PIECE: usize = 16 * 1024;
 /// Carries bytes until there is nothing more to carry. `early` is what the client has sent behind
 /// its request.
 pub async fn carry(mut client: Socket, early: Bytes, hijack: Hijack) {
+    let _held = hijack.held;
+    // A backend's connection may be one over TCP: read, write and shutdown do not differ.
     let app = std::os::unix::net::UnixStream::from(hijack.app);
     let app = app.set_nonblocking(true).and_then(|()| UnixStream::from_std(app));
     let mut app = match app {

@@ -4,7 +4,7 @@
 //! it lasts; `link` is how far it has come, `sweep` what is due on it), `http` (bytes to a request
 //! head), `body` (all of it), `admit` (the head into a slot, the slot into the queue), `shed` (what
 //! waits too long there), `relay` and `stream` (the reply back to the client), `file` (a reply that
-//! is one), `errors` (what its app wrote to `rack.errors`), `aside` (what goes out beside it), `hijack` (connections that the app takes), `pump` (what clients that lag have not taken), `table` (whose slot is whose, freeing),
+//! is one), `errors` (what its app wrote to `rack.errors`), `aside` (what goes out beside it), `hijack` (connections that the app takes), `pump` (what clients that lag have not taken), `proxy` (mounts that other servers run), `table` (whose slot is whose, freeing),
 //! `drain`. `mounts` are what requests go to, and `here` is what each thread has of them.
 
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ mod mounts;
 mod options;
 mod pace;
 mod peer;
+mod proxy;
 mod pump;
 mod record;
 mod refuse;

@@ -86,6 +86,8 @@ pub struct Link {
     /// Mount (above bit 32), slot and position of the request that waits, as `queued` takes them.
     slot: AtomicU64,
     position: AtomicU64,
+    /// The request waits for a backend.
+    waits: AtomicBool,
     /// The sweep has found something due.
     due: AtomicBool,
     /// Its buffers are gone.
@@ -104,6 +106,7 @@ impl Default for Link {
             sent: AtomicU64::new(0),
             slot: AtomicU64::new(0),
             position: AtomicU64::new(0),
+            waits: AtomicBool::new(false),
             due: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             unsent: AtomicU64::new(0),
@@ -203,6 +206,12 @@ impl Link {
         self.position.store(position, Relaxed);
     }
 
+    /// The request waits for a backend, until the guard is dropped.
+    pub fn waits_for_turn(&self) -> Waits<'_> {
+        self.waits.store(true, Relaxed);
+        Waits(self)
+    }
+
     /// The reply begins. To a request that was not read to its end it is the last word.
     pub fn reply_begins(&self) {
         match self.phase() {
@@ -282,7 +291,9 @@ impl Link {
             Phase::Waiting if self.half_closed(&late, options) => {
                 let slot = self.slot.load(Relaxed);
                 let mount = MountId((slot >> 32) as u16);
-                queued(mount, slot as u32, self.position.load(Relaxed)).then_some(Due::Gone)
+                let waits = self.waits.load(Relaxed)
+                    || queued(mount, slot as u32, self.position.load(Relaxed));
+                waits.then_some(Due::Gone)
             }
             Phase::Replying if self.half_closed(&late, options) => Some(Due::Gone),
             _ => None,
@@ -298,6 +309,15 @@ impl Link {
         let moved = [&self.ended, &self.sent, &self.stuck].map(|since| since.load(Relaxed));
         let quiet = moved.into_iter().fold(0, u64::max);
         self.has_ended() && late(quiet, options.half_close_timeout)
+    }
+}
+
+/// A request that waits for a backend.
+pub struct Waits<'a>(&'a Link);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waits.store(false, Relaxed);
     }
 }
 

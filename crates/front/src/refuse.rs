@@ -48,6 +48,12 @@ pub enum Refusal {
     RanTooLong,
     /// The worker's reply makes no sense.
     BadReply,
+    /// No server of a proxy mount can be reached.
+    NoBackend,
+    /// A server of a proxy mount has closed the connection instead of answering.
+    BackendLost,
+    /// What a server of a proxy mount has answered is not HTTP.
+    BadBackend,
 }
 
 impl Refusal {
@@ -69,7 +75,10 @@ impl Refusal {
             Refusal::TooManyConnections | Refusal::Overloaded | Refusal::WaitedTooLong => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Refusal::WorkerDied => StatusCode::BAD_GATEWAY,
+            Refusal::WorkerDied
+            | Refusal::NoBackend
+            | Refusal::BackendLost
+            | Refusal::BadBackend => StatusCode::BAD_GATEWAY,
             Refusal::RanTooLong => StatusCode::GATEWAY_TIMEOUT,
             Refusal::BadReply | Refusal::NotStored => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -97,13 +106,26 @@ impl Refusal {
             Refusal::WorkerDied => "The process that ran this request has died.\n",
             Refusal::RanTooLong => "The request ran longer than it may.\n",
             Refusal::BadReply => "The application's reply is not valid.\n",
+            Refusal::NoBackend => "The application cannot be reached. Try again shortly.\n",
+            Refusal::BackendLost => "The application has closed the connection unanswered.\n",
+            Refusal::BadBackend => "The application's reply is not valid HTTP.\n",
         }
     }
 
     /// The connection cannot go on: what comes next on it is not known to be a request.
     pub fn closes(self) -> bool {
         use Refusal::*;
-        let ours = matches!(self, Overloaded | WaitedTooLong | WorkerDied | RanTooLong | BadReply);
+        let ours = matches!(
+            self,
+            Overloaded
+                | WaitedTooLong
+                | WorkerDied
+                | RanTooLong
+                | BadReply
+                | NoBackend
+                | BackendLost
+                | BadBackend
+        );
         !ours && self != Fault(door::Fault::NotHere)
     }
 
@@ -115,7 +137,10 @@ impl Refusal {
     /// It may be better in a moment.
     fn asks_again(self) -> bool {
         use Refusal::*;
-        matches!(self, Overloaded | WaitedTooLong | TooManyConnections | TooManyOfClient)
+        matches!(
+            self,
+            Overloaded | WaitedTooLong | TooManyConnections | TooManyOfClient | NoBackend
+        )
     }
 
     /// The refusal as the bytes of a last response, for where hyper has no say.

@@ -4,6 +4,7 @@ use crate::admit::Ticket;
 use crate::aside::Aside;
 use crate::body::Stop;
 use crate::file::FilePart;
+use crate::proxy;
 use crate::pump;
 use crate::refuse::{Refusal, log};
 use crate::stats::Answer;
@@ -25,6 +26,8 @@ pub enum ReplyBody {
     Full(Option<Bytes>),
     /// The worker is still writing, or its client has not taken all.
     Stream(Reader),
+    /// A backend's, which the client has not taken all of.
+    Proxied(proxy::Reader),
     /// A file; the worker is through.
     File(Box<FilePart>),
 }
@@ -178,6 +181,9 @@ impl Body for ReplyBody {
             ReplyBody::Stream(reader) => {
                 reader.poll_part(context).map(|part| part.map(|part| part.map(Frame::data)))
             }
+            ReplyBody::Proxied(reader) => {
+                reader.poll_part(context).map(|part| part.map(|part| part.map(Frame::data)))
+            }
             ReplyBody::File(file) => file
                 .poll_part(context)
                 .map(|part| part.map(|part| part.map(Frame::data).map_err(|_| CutShort))),
@@ -188,6 +194,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Full(bytes) => bytes.is_none(),
             ReplyBody::Stream(reader) => reader.left().0,
+            ReplyBody::Proxied(reader) => reader.left().0,
             ReplyBody::File(file) => file.left() == 0,
         }
     }
@@ -198,6 +205,9 @@ impl Body for ReplyBody {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
             ReplyBody::Stream(reader) => {
+                reader.left().1.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            ReplyBody::Proxied(reader) => {
                 reader.left().1.map_or_else(SizeHint::default, SizeHint::with_exact)
             }
             ReplyBody::File(file) => SizeHint::with_exact(file.left()),

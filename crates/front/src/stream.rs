@@ -232,7 +232,7 @@ impl Stream {
     pub fn hijack(&mut self) -> Option<(u16, Hijack)> {
         let before = self.before.as_mut()?;
         let (status, head) = before.head.take().unwrap_or((101, Vec::new()));
-        before.app.take().map(|app| (status, Hijack { head, app }))
+        before.app.take().map(|app| (status, Hijack { head, app, held: None }))
     }
 
     /// The connection goes to the app.
