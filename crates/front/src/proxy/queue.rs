@@ -32,7 +32,7 @@ struct State<C> {
     /// The next number.
     next: u64,
     /// Turns that have ended.
-    ended: u64,
+    ended: i64,
     /// Since when no backend is up.
     dark: Option<Instant>,
 }
@@ -42,8 +42,8 @@ type Granted<C> = Result<Turn<C>, Refusal>;
 struct Backend<C> {
     up: bool,
     in_flight: usize,
-    /// The value of `State::ended` when it last ended a request.
-    used: u64,
+    /// The value of `State::ended` when it last ended a request; negative if it did not answer.
+    used: i64,
     kept: Vec<(C, Instant)>,
 }
 
@@ -175,7 +175,7 @@ impl<C> Queue<C> {
                 backend.kept.extend(kept.map(|kept| (kept, Instant::now())));
             }
             // Whoever answers at once that it cannot, would get all requests.
-            End::Lost => backend.used = 0,
+            End::Lost => backend.used = -ended,
             End::Unreachable => {
                 backend.up = false;
                 backend.kept.clear();
