@@ -15,8 +15,7 @@ pub struct Plan {
     pub requests: Vec<Request>,
     /// How the requests are spread over time.
     pub shape: Shape,
-    /// Requests that go on beside, each on connections of its own, in a closed loop, for the whole
-    /// run.
+    /// Requests that go on beside, each on connections of its own, for the whole run.
     #[serde(default)]
     pub beside: Vec<Beside>,
     /// A request whose answer is not complete within so many milliseconds is a failure.
@@ -144,8 +143,16 @@ pub struct Step {
 pub struct Beside {
     /// What is asked.
     pub request: Request,
-    /// On so many connections.
+    /// On so many connections; with a `rate` on so many at most.
     pub connections: usize,
+    /// Requests a second, which start when they are due, whether or not earlier ones have been
+    /// answered. 0: a closed loop on each connection.
+    #[serde(default)]
+    pub rate: f64,
+    /// In a scenario: a closed phase, of whose requests/s the rate is a multiple. In a plan the rate
+    /// is one already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Whether they are kept.
     #[serde(default)]
     pub keep_alive: bool,

@@ -4,6 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::done::Done;
 use crate::draw::{Mix, Schedule};
 use crate::engine::{Engine, SECOND};
 use crate::kind::Kind;
@@ -28,7 +29,12 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     let cpu_before = cpu();
     let timeout = plan.timeout_ms.saturating_mul(MS).min(u64::MAX / 2);
     let mut engine = Engine::new(target.clone(), kinds(plan, &target), timeout)?;
-    let mut beside = Closed::beside(&mut engine, beside_conns(plan));
+    let steps = flood_steps(plan);
+    let mut beside = Beside {
+        first: plan.requests.len(),
+        closed: Closed::beside(&mut engine, beside_conns(plan)),
+        floods: floods(plan, &steps, timeout),
+    };
     let mut pace: Box<dyn Pace> = match &plan.shape {
         Shape::Closed { connections, .. } => Box::new(Closed::mixed(&mut engine, *connections)),
         Shape::Open { steps, max_connections, poisson, .. } => {
@@ -41,7 +47,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     };
     let mut field =
         Field { engine, ledger: ledger(plan), mix: Mix::new(&plan.requests, plan.seed)? };
-    drive(&mut field, pace.as_mut(), &mut beside, plan.requests.len())?;
+    drive(&mut field, pace.as_mut(), &mut beside)?;
     let Field { mut engine, ledger, .. } = field;
     engine.abandon_all();
     let mut outcome = ledger.close(&engine.workers, matches!(plan.shape, Shape::Open { .. }));
@@ -51,13 +57,38 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// `first_beside` is the first kind that belongs to those beside.
-fn drive(
-    field: &mut Field,
-    pace: &mut dyn Pace,
-    beside: &mut Closed,
-    first_beside: usize,
-) -> Result<(), String> {
+/// What goes on beside the shape.
+struct Beside<'p> {
+    /// The first kind that belongs here.
+    first: usize,
+    closed: Closed,
+    /// Those with a rate, by their kinds.
+    floods: Vec<(usize, Open<'p>)>,
+}
+
+impl Beside<'_> {
+    /// Starts what is due; nothing any more when the offered load has ended.
+    fn step(&mut self, field: &mut Field, now: u64) {
+        self.closed.step(field, now);
+        if now < field.ledger.end {
+            self.floods.iter_mut().for_each(|(_, flood)| flood.step(field, now));
+        }
+    }
+
+    fn ended(&mut self, field: &mut Field, one: &Done) {
+        match self.floods.iter_mut().find(|(kind, _)| *kind == one.kind) {
+            Some((_, flood)) => flood.ended(field, one),
+            None => self.closed.ended(field, one),
+        }
+    }
+
+    fn next(&self) -> u64 {
+        let floods = self.floods.iter().map(|(_, flood)| flood.next());
+        floods.fold(self.closed.next(), u64::min)
+    }
+}
+
+fn drive(field: &mut Field, pace: &mut dyn Pace, beside: &mut Beside<'_>) -> Result<(), String> {
     let mut done = Vec::new();
     loop {
         let now = field.engine.now();
@@ -76,7 +107,7 @@ fn drive(
         field.engine.wait(next, &mut done)?;
         for one in &done {
             field.ledger.ended(one);
-            if one.kind >= first_beside {
+            if one.kind >= beside.first {
                 beside.ended(field, one);
             } else {
                 pace.ended(field, one);
@@ -99,6 +130,12 @@ fn check(plan: &Plan) -> Result<(), String> {
     for all in plan.requests.iter().chain(plan.beside.iter().map(|beside| &beside.request)) {
         if all.method.is_empty() || all.path.is_empty() || all.path.contains([' ', '\r', '\n']) {
             return Err(format!("{:?} {:?} is no request line", all.method, all.path));
+        }
+    }
+    for beside in &plan.beside {
+        let endless = beside.rate > 0.0 && matches!(plan.shape, Shape::Burst { .. });
+        if endless || beside.rate < 0.0 || !beside.rate.is_finite() {
+            return Err("beside: a rate needs a closed or an open loop, whose end is known".into());
         }
     }
     match &plan.shape {
@@ -135,12 +172,45 @@ fn kinds(plan: &Plan, target: &Target) -> Vec<Kind> {
     mixed.chain(beside).collect()
 }
 
+/// The end of the offered load, in seconds; 0 where nobody knows it.
+fn seconds(plan: &Plan) -> f64 {
+    match &plan.shape {
+        Shape::Closed { seconds, .. } => *seconds,
+        Shape::Open { steps, .. } => steps.iter().map(|step| step.seconds).sum(),
+        Shape::Burst { .. } => 0.0,
+    }
+}
+
+/// For each request beside with a rate: its kind, its most connections, its only step.
+fn flood_steps(plan: &Plan) -> Vec<(usize, usize, [Step; 1])> {
+    let seconds = seconds(plan);
+    let floods = plan.beside.iter().enumerate().filter(|(_, beside)| beside.rate > 0.0);
+    let one = |(nr, beside): (usize, &crate::plan::Beside)| {
+        let step = Step { rate: beside.rate, seconds };
+        (plan.requests.len() + nr, beside.connections, [step])
+    };
+    floods.map(one).collect()
+}
+
+fn floods<'p>(
+    plan: &Plan,
+    steps: &'p [(usize, usize, [Step; 1])],
+    timeout: u64,
+) -> Vec<(usize, Open<'p>)> {
+    let one = |(kind, most, steps): &'p (usize, usize, [Step; 1])| {
+        // Equal intervals: who floods does so in all rounds alike.
+        let schedule = Schedule::new(steps, false, plan.seed);
+        (*kind, Open::new(schedule, *most, timeout).only(*kind))
+    };
+    steps.iter().map(one).collect()
+}
+
 /// Kind and pause of each connection beside.
 fn beside_conns(plan: &Plan) -> Vec<(usize, u64)> {
     let first = plan.requests.len();
     let one = |(nr, beside): (usize, &crate::plan::Beside)| {
         let conn = (first + nr, beside.pause_ms.saturating_mul(MS));
-        std::iter::repeat_n(conn, beside.connections)
+        std::iter::repeat_n(conn, if beside.rate > 0.0 { 0 } else { beside.connections })
     };
     plan.beside.iter().enumerate().flat_map(one).collect()
 }

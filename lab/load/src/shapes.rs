@@ -115,6 +115,8 @@ impl Pace for Closed {
 /// and pools do: a server that is fast sees few of them.
 pub struct Open<'p> {
     schedule: Schedule<'p>,
+    /// The only kind it asks for; None: what the mix draws.
+    kind: Option<usize>,
     /// The first moment of the schedule that is not yet in the books.
     due: Option<u64>,
     /// Due, but without a connection: moment and kind.
@@ -131,11 +133,17 @@ impl<'p> Open<'p> {
         Self {
             due: schedule.next(),
             schedule,
+            kind: None,
             waiting: VecDeque::new(),
             free: Vec::new(),
             spare: max_connections,
             timeout,
         }
+    }
+
+    /// Asks for requests of this kind only.
+    pub fn only(self, kind: usize) -> Self {
+        Self { kind: Some(kind), ..self }
     }
 
     fn conn(&mut self, engine: &mut Engine) -> Option<usize> {
@@ -172,7 +180,7 @@ impl Pace for Open<'_> {
     fn step(&mut self, field: &mut Field, now: u64) {
         while let Some(due) = self.due.filter(|&due| due <= now) {
             self.due = self.schedule.next();
-            let kind = field.mix.draw();
+            let kind = self.kind.unwrap_or_else(|| field.mix.draw());
             field.ledger.due(kind, due);
             self.waiting.push_back((due, kind));
         }

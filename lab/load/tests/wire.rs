@@ -176,6 +176,8 @@ fn what_goes_on_beside() {
         connections: 2,
         keep_alive: pause_ms > 0,
         pause_ms,
+        rate: 0.0,
+        of: None,
     };
     two.beside = vec![beside("/beside", 50)];
     let outcome = run(&two);
@@ -195,6 +197,17 @@ fn what_goes_on_beside() {
     let outcome = run(&two);
     assert_eq!(outcome.classes[0].ok, 25);
     within(outcome.classes[1].ok as f64, 10.0, 22.0);
+
+    // With a rate they do not wait for answers, as far as connections reach.
+    let flood = |connections| Beside { connections, rate: 100.0, ..beside("/beside", 1) };
+    two.beside = vec![flood(20), beside("/beside", 0)];
+    two.beside[0].request.class = "flood".into();
+    let outcome = run(&two);
+    let sent: Vec<u64> = outcome.classes.iter().map(|class| class.sent).collect();
+    assert_eq!((sent[0], sent[1], outcome.classes[1].ok), (25, 50, 50));
+    within(sent[2] as f64, 10.0, 22.0);
+    two.beside = vec![flood(1)];
+    within(run(&two).classes[1].ok as f64, 5.0, 11.0);
 }
 
 #[test]

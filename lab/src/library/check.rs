@@ -204,7 +204,7 @@ fn phase(library: &Library, case: &Case, earlier: &[Phase], phase: &Phase) -> Wr
     };
     phase.classes.iter().try_for_each(|name| class("classes", name))?;
     phase.service_seconds.keys().try_for_each(|name| class("service_seconds", name))?;
-    phase.beside.iter().try_for_each(beside)?;
+    phase.beside.iter().try_for_each(|its| beside(earlier, its))?;
     positive("timeout_seconds", phase.timeout_seconds)?;
     if let Some(kill) = &phase.kill {
         positive("kill: every_ms", kill.every_ms as f64)?;
@@ -267,8 +267,13 @@ fn load(earlier: &[Phase], load: &PhaseLoad) -> Wrong {
     }
 }
 
-fn beside(beside: &Beside) -> Wrong {
+fn beside(earlier: &[Phase], beside: &Beside) -> Wrong {
     request(&beside.request)?;
+    fail_if(beside.rate < 0.0, || "beside: rate: must not be below 0".into())?;
+    if let Some(of) = &beside.of {
+        closed_before(earlier, of)?;
+        positive("beside: rate", beside.rate)?;
+    }
     positive("beside: connections", beside.connections as f64)
 }
 

@@ -125,7 +125,13 @@ impl Bench<'_> {
         let shape = shape(&phase.load, rate_of).ok_or_else(|| {
             format!("{}: the phase its rate is taken from gave no rate", phase.name)
         })?;
-        let plan = plan(self.case, phase, shape, running, self.round);
+        let mut plan = plan(self.case, phase, shape, running, self.round);
+        for beside in &mut plan.beside {
+            if let Some(of) = beside.of.take() {
+                beside.rate *= rate_of(&of)
+                    .ok_or_else(|| format!("{}: {of} gave no rate to multiply", phase.name))?;
+            }
+        }
         self.meter.sample();
         let switches = running.tree.switches();
         let (own, mark) = (own_cpu(), self.meter.begin());
