@@ -70,8 +70,11 @@ impl Beside<'_> {
     /// Starts what is due; nothing any more when the offered load has ended.
     fn step(&mut self, field: &mut Field, now: u64) {
         self.closed.step(field, now);
-        if now < field.ledger.end {
-            self.floods.iter_mut().for_each(|(_, flood)| flood.step(field, now));
+        for (_, flood) in &mut self.floods {
+            match now < field.ledger.end {
+                true => flood.step(field, now),
+                false => flood.give_all_up(field, now),
+            }
         }
     }
 

@@ -156,8 +156,17 @@ impl<'p> Open<'p> {
 
     /// Who waited for a connection until its time was up was never sent.
     fn give_up(&mut self, field: &mut Field, now: u64) {
+        self.give_up_since(field, now, now.saturating_sub(self.timeout));
+    }
+
+    /// The offered load has ended: who still waits for a connection is not sent any more.
+    pub fn give_all_up(&mut self, field: &mut Field, now: u64) {
+        self.give_up_since(field, now, now);
+    }
+
+    fn give_up_since(&mut self, field: &mut Field, now: u64, since: u64) {
         while let Some(&(due, kind)) = self.waiting.front()
-            && due + self.timeout <= now
+            && due <= since
         {
             self.waiting.pop_front();
             let result = Err(Failure::Timeout);
