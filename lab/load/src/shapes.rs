@@ -156,7 +156,9 @@ impl<'p> Open<'p> {
 
     /// Who waited for a connection until its time was up was never sent.
     fn give_up(&mut self, field: &mut Field, now: u64) {
-        self.give_up_since(field, now, now.saturating_sub(self.timeout));
+        if let Some(since) = now.checked_sub(self.timeout) {
+            self.give_up_since(field, now, since);
+        }
     }
 
     /// The offered load has ended: who still waits for a connection is not sent any more.
