@@ -5,6 +5,7 @@ mod fastcgi;
 mod head;
 mod log;
 mod out;
+mod proxied;
 mod record;
 mod requests;
 mod scgi;
@@ -15,9 +16,10 @@ use crate::admit::{self, About};
 use crate::assets;
 use crate::body::{Stop, gather};
 use crate::errors::Outlet;
-use crate::here;
+use crate::here::{self, Held};
 use crate::io::Socket;
 use crate::peer::Peer;
+use crate::proxy::Answer;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use bytes::Bytes;
@@ -85,6 +87,15 @@ impl Asking<'_> {
         let id = head.as_ref().and_then(log::id);
         let errors = self.errors.take();
         let about = About { errors, ..About::new(mount, request.method, self.door, times) };
+        if let Some(proxy) = here::proxy(mount) {
+            let outgoing = proxied::outgoing(variables, &request, payload, head, self.peer, mount)?;
+            let _held = Held::by(mount);
+            return match Box::pin(proxy.answer(outgoing, None)).await? {
+                Answer::Reply(response) => Ok(response),
+                // Nobody has asked for it.
+                Answer::Switched(_) => Err(Refusal::BadBackend.into()),
+            };
+        }
         let length = payload.len();
         let write = |pairs: &mut Vec<u8>| {
             record::write(pairs, variables, &request, length, id, self.peer);

@@ -4,6 +4,7 @@
 use crate::Options;
 use crate::mounts::{Arrival, Gone, Mount};
 use crate::options::MountOptions;
+use crate::proxy::Proxy;
 use crate::pump;
 use crate::shed::Shedder;
 use crate::stats;
@@ -38,6 +39,11 @@ pub fn options() -> &'static Options {
 /// The settings of a mount that has requests.
 pub fn mount_options(mount: MountId) -> MountOptions {
     with(|here| here.find(mount, |mounted| mounted.mount.options)).unwrap_or_default()
+}
+
+/// The queue of a mount that other servers run.
+pub fn proxy(mount: MountId) -> Option<Arc<Proxy>> {
+    with(|here| here.find(mount, |mounted| mounted.proxy.clone())).flatten()
 }
 
 /// Where a request of this host and path goes, and how much of the path names that place.
@@ -92,6 +98,8 @@ struct Mounted {
     mount: Arc<Mount>,
     /// Its slots, if it has workers.
     table: Option<Table>,
+    /// The queue before other servers, if these run it.
+    proxy: Option<Arc<Proxy>>,
     /// Requests that are the mount's and in none of its slots.
     held: Cell<usize>,
     shedder: RefCell<Shedder>,
@@ -123,7 +131,7 @@ impl Here {
 
     /// A mount comes, or one that is there has new settings.
     pub fn mount(&self, arrival: Arrival) {
-        let Arrival { mount, ways } = arrival;
+        let Arrival { mount, ways, proxy } = arrival;
         let mut mounts = self.mounts.borrow_mut();
         let place = usize::from(mount.id);
         stats::comes(mount.id(), &mount.name);
@@ -131,13 +139,19 @@ impl Here {
             mounts.resize_with(place + 1, || None);
         }
         match &mut mounts[place] {
-            Some(present) => present.mount = mount,
+            Some(present) => {
+                // The same servers keep their queue.
+                if present.mount.serves != mount.serves {
+                    present.proxy = proxy;
+                }
+                present.mount = mount;
+            }
             new => {
                 let table = ways.map(|(segment, exchange)| {
                     Table::new(segment, self.front, self.count, exchange.into(), self.busy.clone())
                 });
                 let (held, shedder, gone) = (Cell::default(), RefCell::default(), None);
-                *new = Some(Mounted { mount, table, held, shedder, gone });
+                *new = Some(Mounted { mount, table, proxy, held, shedder, gone });
             }
         }
         self.find_ways(&mounts);

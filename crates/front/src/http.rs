@@ -6,24 +6,27 @@ use crate::admit::{self, About};
 use crate::assets;
 use crate::body::{self, Payload, Stop};
 use crate::drain;
-use crate::here;
+use crate::here::{self, Held};
 use crate::limits;
 use crate::peer::Peer;
+use crate::proxy::{self, Answer, Proxy, Sender};
 use crate::record;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use crate::rules;
 use crate::stats;
 use crate::stream::CutShort;
+use crate::until_close;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, IF_NONE_MATCH};
 use hyper::http::request::Parts;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use wire::control::MountId;
 use wire::slot;
 
 /// A reply on its way out; its connection learns when it ends, and so does the access log.
@@ -126,12 +129,42 @@ async fn answer(
     };
     // A chunked body has line ends of its own.
     peer.watch.check(number).map_err(Refusal::Fault)?;
+    if let Some(proxy) = here::proxy(place.mount) {
+        let address = peer.address.as_str().into();
+        let sender = Sender { word: peer.word, address, home: &peer.home, https: false };
+        let options = here::mount_options(place.mount);
+        let outgoing = proxy::Outgoing::new(&head, &asked, payload, &sender, options);
+        return Box::pin(proxied(proxy, outgoing, &head, place.mount, peer)).await;
+    }
     let about =
         About::new(place.mount, head.method.as_str(), slot::door::HTTP, access_log::times(&head));
     let length = payload.len();
     let write = |record: &mut Vec<u8>| record::write(record, &head, &asked, &place, length, peer);
     let ticket = admit::admit(about, payload, peer, write)?;
     relay::reply(ticket, Some((&peer.aside, head.version))).await
+}
+
+/// The answer of another server.
+async fn proxied(
+    proxy: Arc<Proxy>,
+    outgoing: proxy::Outgoing,
+    head: &Parts,
+    mount: MountId,
+    peer: &Peer,
+) -> Result<Response<ReplyBody>, Stop> {
+    let _held = Held::by(mount);
+    match proxy.answer(outgoing, Some(&peer.link)).await? {
+        Answer::Reply(mut response) => {
+            if head.method != Method::HEAD {
+                until_close::prepare(&mut response, &peer.aside, head.version, mount).await;
+            }
+            Ok(response)
+        }
+        Answer::Switched(hijack) => {
+            peer.aside.give(hijack);
+            Err(Stop::Given(101))
+        }
+    }
 }
 
 /// The answer that needs no app. It is looked for first, so that only one of both judges the head.

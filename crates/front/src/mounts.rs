@@ -4,6 +4,7 @@
 use crate::accept::{Hands, Order};
 use crate::here;
 use crate::options::MountOptions;
+use crate::proxy::Proxy;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -65,6 +66,8 @@ pub struct Arrival {
     pub mount: Arc<Mount>,
     /// The ways to its workers: its segment, and this thread's exchange.
     pub ways: Option<(Arc<Segment>, OwnedFd)>,
+    /// The way to the servers that run it, which all threads share.
+    pub proxy: Option<Arc<Proxy>>,
 }
 
 /// Dropped by the last thread that lets go of a mount, after which nothing of it is left.
@@ -91,9 +94,16 @@ pub fn add(json: &str, fds: Vec<OwnedFd>, hands: &Hands) -> io::Result<()> {
     if lacks || segment.is_none() && is_new && matches!(mount.serves, Serves::App {}) {
         return Err(io::Error::other(format!("mount {} lacks its segment", mount.name)));
     }
+    let proxy = match &mount.serves {
+        Serves::Proxy { to, max } => {
+            let proxy = Proxy::new(&mount.name, to, *max).map_err(io::Error::other)?;
+            Some(proxy)
+        }
+        Serves::App {} => None,
+    };
     let mut arrivals = (0..threads).map(|_| {
         let ways = segment.clone().zip(fds.next());
-        Arrival { mount: mount.clone(), ways }
+        Arrival { mount: mount.clone(), ways, proxy: proxy.clone() }
     });
     let first = arrivals.next();
     arrivals.enumerate().for_each(|(other, arrival)| hands.tell(other, Order::Mount(arrival)));

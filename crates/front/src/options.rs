@@ -55,4 +55,9 @@ pub struct MountOptions {
     pub chunked_transfer: bool,
     /// How much of a reply is put into `spool_dir` for a slow client; zero: nothing.
     pub reply_spool: u64,
+    /// How long another server may take for a request. Workers are the supervisor's to look after.
+    pub request_timeout: Duration,
+    /// Whether a request that changes nothing is sent to a second server when the first has closed
+    /// the connection instead of answering.
+    pub retry_idempotent: bool,
 }

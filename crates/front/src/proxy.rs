@@ -12,7 +12,7 @@ mod queue;
 mod reply;
 mod upgrade;
 
-pub use outgoing::Outgoing;
+pub use outgoing::{Outgoing, Sender};
 pub use queue::Seen;
 pub use reply::Reader;
 
@@ -25,7 +25,6 @@ use exchange::Outcome;
 use hyper::Response;
 use queue::{Asked, Queue, Turn};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -35,28 +34,11 @@ use tokio::time::sleep;
 const FIRST_TRY: Duration = Duration::from_millis(50);
 const LATER_TRIES: Duration = Duration::from_secs(1);
 
-/// What a mount's requests are allowed. A zero duration means for ever.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How long a request may wait for a backend.
-    pub queue_timeout: Duration,
-    /// How long a backend may take for one.
-    pub request_timeout: Duration,
-    /// Whether a request that changes nothing is sent to another backend when the first has closed
-    /// the connection instead of answering.
-    pub retry_idempotent: bool,
-    /// How much of a reply is put on disk for a slow client; zero: nothing.
-    pub reply_spool: u64,
-    /// Where.
-    pub spool_dir: &'static Path,
-}
-
-/// A mount and its backends. All front threads share it.
-pub struct Mount {
+/// The backends of a mount, and the queue before them. All front threads share it.
+pub struct Proxy {
     name: String,
     backends: Vec<Address>,
     queue: Arc<Queue<Connection>>,
-    options: Options,
 }
 
 /// What the client gets.
@@ -67,22 +49,17 @@ pub enum Answer {
     Switched(Hijack),
 }
 
-impl Mount {
-    /// For backends at these addresses, with at most `max` requests each. Fails on an address that
+impl Proxy {
+    /// For the mount of this name: backends at these addresses, with at most `max` requests each. Fails on an address that
     /// is none.
-    pub fn new(
-        name: &str,
-        to: &[String],
-        max: u16,
-        options: Options,
-    ) -> Result<Arc<Mount>, String> {
+    pub fn new(name: &str, to: &[String], max: u16) -> Result<Arc<Proxy>, String> {
         let backends: Vec<_> =
             to.iter().map(|text| Address::parse(text)).collect::<Result<_, _>>()?;
         if backends.is_empty() {
             return Err(format!("mount {name}: a proxy needs the address of a server"));
         }
         let queue = Queue::new(backends.len(), usize::from(max));
-        Ok(Arc::new(Mount { name: name.to_owned(), backends, queue, options }))
+        Ok(Arc::new(Proxy { name: name.to_owned(), backends, queue }))
     }
 
     /// Sends the request to a backend when it is its turn, and waits for the reply. Dropped, it
@@ -96,7 +73,7 @@ impl Mount {
         let outgoing = Arc::new(outgoing);
         let (mut number, mut in_vain, mut lost) = (None, 0, false);
         loop {
-            let turn = self.turn(number, link).await?;
+            let turn = self.turn(number, outgoing.options.queue_timeout, link).await?;
             number = Some(turn.number);
             let (tell, told) = oneshot::channel();
             tokio::spawn(exchange::run(self.clone(), turn, outgoing.clone(), tell));
@@ -104,7 +81,9 @@ impl Mount {
                 Outcome::Reply(response) => return Ok(Answer::Reply(response)),
                 Outcome::Switched(hijack) => return Ok(Answer::Switched(hijack)),
                 Outcome::Unsent => in_vain += 1,
-                Outcome::Lost if outgoing.idempotent && self.options.retry_idempotent && !lost => {
+                Outcome::Lost
+                    if outgoing.idempotent && outgoing.options.retry_idempotent && !lost =>
+                {
                     lost = true;
                 }
                 Outcome::Lost => return Err(Refusal::BackendLost),
@@ -121,13 +100,14 @@ impl Mount {
     async fn turn(
         &self,
         number: Option<u64>,
+        timeout: Duration,
         link: Option<&Link>,
     ) -> Result<Turn<Connection>, Refusal> {
         match self.queue.ask(number)? {
             Asked::Turn(turn) => Ok(turn),
             Asked::Waits(waiting) => {
                 let _waits = link.map(Link::waits_for_turn);
-                waiting.turn(self.options.queue_timeout).await
+                waiting.turn(timeout).await
             }
         }
     }
@@ -141,17 +121,17 @@ impl Mount {
         let (name, address) = (&self.name, &self.backends[index]);
         let remedy = remedy(error);
         log(&format!("mount {name}: {address} cannot be reached: {error}: {remedy}"));
-        let mount = Arc::downgrade(self);
+        let proxy = Arc::downgrade(self);
         tokio::spawn(async move {
             let mut pause = FIRST_TRY;
             loop {
                 sleep(pause).await;
-                let Some(mount) = mount.upgrade() else { return };
-                if mount.backends[index].connect().await.is_ok() {
-                    log(&format!("mount {}: {} is back", mount.name, mount.backends[index]));
-                    return mount.queue.comes_up(index);
+                let Some(proxy) = proxy.upgrade() else { return };
+                if proxy.backends[index].connect().await.is_ok() {
+                    log(&format!("mount {}: {} is back", proxy.name, proxy.backends[index]));
+                    return proxy.queue.comes_up(index);
                 }
-                mount.queue.refuse_in_the_dark();
+                proxy.queue.refuse_in_the_dark();
                 pause = (2 * pause).min(LATER_TRIES);
             }
         });

@@ -5,8 +5,9 @@ use super::backend::Connection;
 use super::outgoing::Outgoing;
 use super::queue::Turn;
 use super::reply::{self, Put, Store};
-use super::{Mount, upgrade};
+use super::{Proxy, upgrade};
 use crate::aside::Hijack;
+use crate::here;
 use crate::relay::ReplyBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -50,24 +51,24 @@ pub enum Outcome {
 /// Sends the request to the backend whose turn it is, and says what has come of it. Gives the turn
 /// back when the backend is free.
 pub async fn run(
-    mount: Arc<Mount>,
+    proxy: Arc<Proxy>,
     mut turn: Turn<Connection>,
     asked: Arc<Outgoing>,
     tell: oneshot::Sender<Outcome>,
 ) {
-    let limit = mount.options.request_timeout;
+    let limit = asked.options.request_timeout;
     let deadline = (!limit.is_zero()).then(|| Instant::now() + limit);
     let mut kept = turn.take_kept().filter(SendRequest::is_ready);
     loop {
         let reused = kept.is_some();
         let opened = match kept.take() {
             Some(connection) => Ok(connection),
-            None => mount.backends[turn.backend].open().await,
+            None => proxy.backends[turn.backend].open().await,
         };
         let mut connection = match opened {
             Ok(connection) => connection,
             Err(error) => {
-                mount.fails(turn, &error);
+                proxy.fails(turn, &error);
                 let _ = tell.send(Outcome::Unsent);
                 return;
             }
@@ -85,7 +86,7 @@ pub async fn run(
         };
         let error = match answered {
             Ok(response) => {
-                let exchange = Exchange { mount, turn, connection, deadline, tell };
+                let exchange = Exchange { turn, connection, deadline, tell };
                 return exchange.relay(response, &asked).await;
             }
             Err(error) => error,
@@ -114,7 +115,6 @@ async fn passes(deadline: Option<Instant>) {
 
 /// A request whose reply has begun.
 struct Exchange {
-    mount: Arc<Mount>,
     turn: Turn<Connection>,
     connection: Connection,
     deadline: Option<Instant>,
@@ -151,8 +151,8 @@ impl Exchange {
     /// Reads the rest of the reply as fast as the backend sends it, for the client to take as fast
     /// as it can.
     async fn stream(self, head: Parts, first: Bytes, mut body: Incoming, asked: &Outgoing) {
-        let Exchange { mount, turn, connection, deadline, tell } = self;
-        let store = Store::new(mount.options.reply_spool, mount.options.spool_dir);
+        let Exchange { turn, connection, deadline, tell } = self;
+        let store = Store::new(asked.options.reply_spool, here::options().spool_dir.as_path());
         let mut put = store.put(first);
         let response = Response::from_parts(head, ReplyBody::Proxied(store.reader()));
         if tell.send(Outcome::Reply(response)).is_err() {

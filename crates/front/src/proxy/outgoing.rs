@@ -4,7 +4,8 @@
 use super::reply::named_by_connection;
 use crate::access_log::{self, Times};
 use crate::body::Payload;
-use crate::peer::Peer;
+use crate::options::MountOptions;
+use crate::peer::Home;
 use crate::rules::{Asked, Word};
 use crate::spool::{Failed, Job};
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Uri, Version};
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -39,35 +41,44 @@ pub struct Outgoing {
     pub idempotent: bool,
     /// Its client would go on with another protocol.
     pub upgrade: bool,
+    /// The mount's settings.
+    pub options: MountOptions,
     asked_at: Instant,
     sent_at: OnceLock<Instant>,
     times: Option<Arc<Times>>,
 }
 
 impl Outgoing {
-    /// A request that has come over HTTP. Its whole path is passed, as it was sent.
-    pub fn new(head: Parts, asked: &Asked<'_>, payload: Payload, peer: &Peer) -> Outgoing {
-        let upgrade = wants_upgrade(&head, &payload);
+    /// A request with this head, as it was sent, and this body. Its whole path is passed.
+    pub fn new(
+        head: &Parts,
+        asked: &Asked<'_>,
+        payload: Payload,
+        sender: &Sender<'_>,
+        options: MountOptions,
+    ) -> Outgoing {
+        let upgrade = wants_upgrade(head, &payload);
         let names = named_by_connection(&head.headers);
         let passes = |name: &HeaderName| {
             !is_hop_by_hop(name)
                 && !names.contains(name)
                 && is_for_backends(name.as_str())
-                && peer.word.passes(name.as_str())
+                && sender.word.passes(name.as_str())
         };
         let mut headers = HeaderMap::with_capacity(head.headers.len() + 8);
         for (name, value) in head.headers.iter().filter(|(name, _)| passes(name)) {
             headers.append(name, value.clone());
         }
         let authority = asked.authority.map(|authority| authority.text);
-        introduce(&mut headers, authority, &asked.claims, peer);
+        sender.introduce(&mut headers, authority, &asked.claims);
         if upgrade {
             headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             head.headers.get(UPGRADE).map(|to| headers.insert(UPGRADE, to.clone()));
         }
-        let times = access_log::times(&head);
+        let times = access_log::times(head);
         let target = head.uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
-        Outgoing::build(head.method, target, headers, payload, upgrade, times)
+        let built = Outgoing::build(head.method.clone(), target, headers, payload, options);
+        Outgoing { upgrade, idempotent: built.idempotent && !upgrade, times, ..built }
     }
 
     pub(super) fn build(
@@ -75,8 +86,7 @@ impl Outgoing {
         target: Uri,
         mut headers: HeaderMap,
         payload: Payload,
-        upgrade: bool,
-        times: Option<Arc<Times>>,
+        options: MountOptions,
     ) -> Outgoing {
         let has_body = matches!(method, Method::POST | Method::PUT | Method::PATCH);
         if payload.len() > 0 || has_body {
@@ -89,11 +99,12 @@ impl Outgoing {
             target,
             headers,
             payload,
-            idempotent: idempotent && !upgrade,
-            upgrade,
+            idempotent,
+            upgrade: false,
+            options,
             asked_at,
             sent_at,
-            times,
+            times: None,
         }
     }
 
@@ -149,32 +160,46 @@ fn wants_upgrade(head: &Parts, payload: &Payload) -> bool {
         && named_by_connection(&head.headers).contains(&UPGRADE)
 }
 
-/// Whom the request is from and whom it was addressed to: added to what proxies before us say, if
-/// their word counts.
-fn introduce(headers: &mut HeaderMap, host: Option<&str>, claims: &Claims<'_>, peer: &Peer) {
-    let home = || format!("{}:{}", peer.home.name, peer.home.port);
-    let host = host.map_or_else(home, str::to_owned);
-    let Ok(host) = HeaderValue::try_from(host) else { return };
-    headers.insert(HOST, host.clone());
-    let said = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
-    let mut chain: Vec<String> = said.map(str::to_owned).collect();
-    // Said by another field, which is not passed on in that form.
-    if let (Word::Taken(Field::Forwarded), Some(client)) = (peer.word, claims.client) {
-        chain.push(client.to_string());
-    }
-    chain.extend((!peer.address.is_empty()).then(|| peer.address.clone()));
-    if let (false, Ok(chain)) = (chain.is_empty(), HeaderValue::try_from(chain.join(", "))) {
-        headers.insert(FORWARDED_FOR, chain);
-    }
-    headers.entry(FORWARDED_HOST).or_insert(host);
-    let scheme = if claims.https == Some(true) { "https" } else { "http" };
-    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static(scheme));
-    // RFC 9110, section 7.6.3.
-    headers.append(VIA, HeaderValue::from_static("1.1 oribi"));
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = format!("t={}.{:06}", now.as_secs(), now.subsec_micros());
-    if let Ok(now) = HeaderValue::try_from(now) {
-        headers.entry(REQUEST_START).or_insert(now);
+/// Who sends a request, as far as its head does not say.
+pub struct Sender<'a> {
+    /// Whether what it says of others counts.
+    pub word: Word,
+    /// Its address, empty if it has none.
+    pub address: Cow<'a, str>,
+    /// The listener it came to.
+    pub home: &'a Home,
+    /// Whether it speaks HTTPS.
+    pub https: bool,
+}
+
+impl Sender<'_> {
+    /// Adds whom the request is from and whom it was addressed to, to what proxies before us say if
+    /// their word counts.
+    fn introduce(&self, headers: &mut HeaderMap, host: Option<&str>, claims: &Claims<'_>) {
+        let home = || format!("{}:{}", self.home.name, self.home.port);
+        let host = host.map_or_else(home, str::to_owned);
+        let Ok(host) = HeaderValue::try_from(host) else { return };
+        headers.insert(HOST, host.clone());
+        let said = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+        let mut chain: Vec<String> = said.map(str::to_owned).collect();
+        // Said by another field, which is not passed on in that form.
+        if let (Word::Taken(Field::Forwarded), Some(client)) = (self.word, claims.client) {
+            chain.push(client.to_string());
+        }
+        chain.extend((!self.address.is_empty()).then(|| self.address.to_string()));
+        if let (false, Ok(chain)) = (chain.is_empty(), HeaderValue::try_from(chain.join(", "))) {
+            headers.insert(FORWARDED_FOR, chain);
+        }
+        headers.entry(FORWARDED_HOST).or_insert(host);
+        let scheme = if claims.https.unwrap_or(self.https) { "https" } else { "http" };
+        headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static(scheme));
+        // RFC 9110, section 7.6.3.
+        headers.append(VIA, HeaderValue::from_static("1.1 oribi"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = format!("t={}.{:06}", now.as_secs(), now.subsec_micros());
+        if let Ok(now) = HeaderValue::try_from(now) {
+            headers.entry(REQUEST_START).or_insert(now);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 use super::*;
 use crate::body::Payload;
+use crate::options::MountOptions;
+use crate::{Options, here};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, Method};
@@ -22,6 +24,8 @@ struct Seen {
 fn run<T>(work: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
+    let options = Options { spool_dir: std::env::temp_dir(), ..Options::default() };
+    here::install(here::Here::new(Box::leak(Box::new(options)), 0, 1));
     runtime.block_on(async { timeout(Duration::from_secs(20), work).await.unwrap() })
 }
 
@@ -86,27 +90,34 @@ fn sends_much(mut stream: TcpStream) -> std::pin::Pin<Box<dyn Future<Output = ()
     })
 }
 
-fn options() -> Options {
-    Options {
-        queue_timeout: Duration::ZERO,
-        request_timeout: Duration::ZERO,
-        retry_idempotent: false,
-        reply_spool: 1 << 30,
-        spool_dir: Box::leak(std::env::temp_dir().into_boxed_path()),
+fn options() -> MountOptions {
+    MountOptions { reply_spool: 1 << 30, ..MountOptions::default() }
+}
+
+/// A proxy, and what its requests are allowed.
+struct Mount {
+    proxy: Arc<Proxy>,
+    options: MountOptions,
+}
+
+impl Mount {
+    fn look(&self) -> (Vec<(String, queue::Seen)>, usize) {
+        self.proxy.look()
+    }
+
+    async fn answer(&self, method: Method) -> Result<Answer, Refusal> {
+        let (target, payload) = ("/a?b".parse().unwrap(), Payload::default());
+        let request = Outgoing::build(method, target, HeaderMap::new(), payload, self.options);
+        self.proxy.answer(request, None).await
     }
 }
 
-fn mount(to: &[String], options: Options) -> Arc<Mount> {
-    Mount::new("/", to, 1, options).unwrap()
-}
-
-fn request(method: Method) -> Outgoing {
-    let target = "/a?b".parse().unwrap();
-    Outgoing::build(method, target, HeaderMap::new(), Payload::default(), false, None)
+fn mount(to: &[String], options: MountOptions) -> Arc<Mount> {
+    Arc::new(Mount { proxy: Proxy::new("/", to, 1).unwrap(), options })
 }
 
 async fn ask(mount: &Arc<Mount>, method: Method) -> Result<Bytes, Refusal> {
-    match mount.answer(request(method), None).await? {
+    match mount.answer(method).await? {
         Answer::Reply(response) => {
             Ok(response.into_body().collect().await.map_err(|_| Refusal::BadReply)?.to_bytes())
         }
@@ -190,9 +201,9 @@ fn who_breaks_off_loses_a_request_unless_that_may_be_sent_again() {
         let both = [first, second];
         let strict = mount(&both, options());
         assert_eq!(ask(&strict, Method::GET).await.unwrap_err(), Refusal::BackendLost);
-        let retries = mount(&both, Options { retry_idempotent: true, ..options() });
+        let retries = mount(&both, MountOptions { retry_idempotent: true, ..options() });
         assert_eq!(ask(&retries, Method::GET).await.unwrap(), "ok");
-        let retries = mount(&both, Options { retry_idempotent: true, ..options() });
+        let retries = mount(&both, MountOptions { retry_idempotent: true, ..options() });
         assert_eq!(ask(&retries, Method::POST).await.unwrap_err(), Refusal::BackendLost);
         assert_eq!(ask(&retries, Method::POST).await.unwrap(), "ok", "others come first");
         assert_eq!(seen.requests.load(SeqCst), 3);
@@ -205,7 +216,7 @@ fn what_is_late_is_said_to_be_and_its_backend_counts_as_busy() {
         let (listener, address) = listen().await;
         let seen = serve(listener, is_late);
         let limit = Duration::from_millis(50);
-        let mount = mount(&[address], Options { request_timeout: limit, ..options() });
+        let mount = mount(&[address], MountOptions { request_timeout: limit, ..options() });
         assert_eq!(ask(&mount, Method::GET).await.unwrap_err(), Refusal::RanTooLong);
         assert_eq!(mount.look().0[0].1.in_flight, 1);
         assert_eq!(ask(&mount, Method::GET).await.unwrap_err(), Refusal::RanTooLong);
@@ -219,7 +230,7 @@ fn who_waits_too_long_is_refused_and_who_leaves_is_out_of_the_queue() {
         let (listener, address) = listen().await;
         let seen = serve(listener, is_late);
         let limit = Duration::from_millis(30);
-        let mount = mount(&[address], Options { queue_timeout: limit, ..options() });
+        let mount = mount(&[address], MountOptions { queue_timeout: limit, ..options() });
         let running = tokio::spawn({
             let mount = mount.clone();
             async move { ask(&mount, Method::GET).await }
@@ -243,7 +254,7 @@ fn a_backend_is_free_while_its_client_still_reads() {
         let (listener, address) = listen().await;
         serve(listener, sends_much);
         let mount = mount(&[address], options());
-        let Ok(Answer::Reply(response)) = mount.answer(request(Method::GET), None).await else {
+        let Ok(Answer::Reply(response)) = mount.answer(Method::GET).await else {
             panic!("there should be a reply");
         };
         while mount.look().0[0].1.in_flight > 0 {
@@ -259,8 +270,8 @@ fn without_disk_a_backend_waits_for_its_client() {
     run(async {
         let (listener, address) = listen().await;
         serve(listener, sends_much);
-        let mount = mount(&[address], Options { reply_spool: 0, ..options() });
-        let Ok(Answer::Reply(response)) = mount.answer(request(Method::GET), None).await else {
+        let mount = mount(&[address], MountOptions { reply_spool: 0, ..options() });
+        let Ok(Answer::Reply(response)) = mount.answer(Method::GET).await else {
             panic!("there should be a reply");
         };
         sleep(Duration::from_millis(50)).await;

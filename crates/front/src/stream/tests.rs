@@ -34,7 +34,7 @@ impl Begun {
             options: MountOptions::default(),
         };
         let ways = Some((segment.clone(), ours.into()));
-        here::with(|here| here.mount(Arrival { mount: mount.into(), ways }));
+        here::with(|here| here.mount(Arrival { mount: mount.into(), ways, proxy: None }));
         let (slot, position) = table::with(MountId(0), |table| {
             let slot = table.take_slot().unwrap();
             (slot, table.board().put(slot).unwrap())

@@ -168,6 +168,8 @@ impl Maker<'_> {
                 body_limit: said.bytes("body_limit")?,
                 chunked_transfer: said.flag("chunked_transfer")?,
                 reply_spool: said.bytes("reply_spool")?,
+                request_timeout: said.seconds("request_timeout")?,
+                retry_idempotent: said.flag("retry_idempotent")?,
             },
         };
         if isolation == Isolation::Fresh && engine == Engine::Cruby {
