@@ -16,10 +16,9 @@ use crate::admit::{self, About};
 use crate::assets;
 use crate::body::{Stop, gather};
 use crate::errors::Outlet;
-use crate::here::{self, Held};
+use crate::here;
 use crate::io::Socket;
 use crate::peer::Peer;
-use crate::proxy::Answer;
 use crate::refuse::Refusal;
 use crate::relay::{self, ReplyBody};
 use bytes::Bytes;
@@ -89,12 +88,7 @@ impl Asking<'_> {
         let about = About { errors, ..About::new(mount, request.method, self.door, times) };
         if let Some(proxy) = here::proxy(mount) {
             let outgoing = proxied::outgoing(variables, &request, payload, head, self.peer, mount)?;
-            let _held = Held::by(mount);
-            return match Box::pin(proxy.answer(outgoing, None)).await? {
-                Answer::Reply(response) => Ok(response),
-                // Nobody has asked for it.
-                Answer::Switched(_) => Err(Refusal::BadBackend.into()),
-            };
+            return Box::pin(proxied::answer(proxy, outgoing, mount)).await;
         }
         let length = payload.len();
         let write = |pairs: &mut Vec<u8>| {

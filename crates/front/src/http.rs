@@ -132,8 +132,7 @@ async fn answer(
     if let Some(proxy) = here::proxy(place.mount) {
         let address = peer.address.as_str().into();
         let sender = Sender { word: peer.word, address, home: &peer.home, https: false };
-        let options = here::mount_options(place.mount);
-        let outgoing = proxy::Outgoing::new(&head, &asked, payload, &sender, options);
+        let outgoing = proxy::Outgoing::new(&head, &asked, payload, &sender, place.mount);
         return Box::pin(proxied(proxy, outgoing, &head, place.mount, peer)).await;
     }
     let about =
@@ -153,18 +152,22 @@ async fn proxied(
     peer: &Peer,
 ) -> Result<Response<ReplyBody>, Stop> {
     let _held = Held::by(mount);
-    match proxy.answer(outgoing, Some(&peer.link)).await? {
-        Answer::Reply(mut response) => {
+    let counted = stats::Answer::to_come(mount);
+    let answer = match proxy.answer(outgoing, Some(&peer.link)).await {
+        Ok(Answer::Reply(mut response)) => {
             if head.method != Method::HEAD {
                 until_close::prepare(&mut response, &peer.aside, head.version, mount).await;
             }
             Ok(response)
         }
-        Answer::Switched(hijack) => {
+        Ok(Answer::Switched(hijack)) => {
             peer.aside.give(hijack);
             Err(Stop::Given(101))
         }
-    }
+        Err(refusal) => Err(refusal.into()),
+    };
+    counted.is(&answer);
+    answer
 }
 
 /// The answer that needs no app. It is looked for first, so that only one of both judges the head.

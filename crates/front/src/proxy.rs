@@ -13,7 +13,6 @@ mod reply;
 mod upgrade;
 
 pub use outgoing::{Outgoing, Sender};
-pub use queue::Seen;
 pub use reply::Reader;
 
 use crate::aside::Hijack;
@@ -138,7 +137,8 @@ impl Proxy {
     }
 
     /// Its backends by their addresses, and how many requests wait.
-    pub fn look(&self) -> (Vec<(String, Seen)>, usize) {
+    #[cfg(test)]
+    fn look(&self) -> (Vec<(String, queue::Seen)>, usize) {
         let (seen, waiting) = self.queue.look();
         (self.backends.iter().map(ToString::to_string).zip(seen).collect(), waiting)
     }

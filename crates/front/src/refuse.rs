@@ -112,10 +112,10 @@ impl Refusal {
         }
     }
 
-    /// The connection cannot go on: what comes next on it is not known to be a request.
-    pub fn closes(self) -> bool {
+    /// What became of the request in its mount; there is nothing wrong with it.
+    pub fn is_of_mount(self) -> bool {
         use Refusal::*;
-        let ours = matches!(
+        matches!(
             self,
             Overloaded
                 | WaitedTooLong
@@ -125,8 +125,12 @@ impl Refusal {
                 | NoBackend
                 | BackendLost
                 | BadBackend
-        );
-        !ours && self != Fault(door::Fault::NotHere)
+        )
+    }
+
+    /// The connection cannot go on: what comes next on it is not known to be a request.
+    pub fn closes(self) -> bool {
+        !self.is_of_mount() && self != Refusal::Fault(door::Fault::NotHere)
     }
 
     /// There is more to do than can be done.

@@ -6,6 +6,7 @@ use crate::body::Stop;
 use crate::refuse::Refusal;
 use hyper::Response;
 use std::cell::{OnceCell, RefCell};
+use std::time::Duration;
 use wire::control::MountId;
 use wire::counters::server::{ANSWERS, REFUSALS, Server, Thread, Traffic};
 use wire::slot::Word;
@@ -13,7 +14,7 @@ use wire::sync::Ordering::Relaxed;
 use wire::{Board, State, now_ns};
 
 /// The reasons of refusals by their numbers, which never change within a server's life.
-pub const REASONS: [&str; 19] = [
+pub const REASONS: [&str; 22] = [
     "bad_request",
     "body_too_large",
     "body_timeout",
@@ -33,6 +34,9 @@ pub const REASONS: [&str; 19] = [
     "request_timeout",
     "bad_reply",
     "not_here",
+    "no_backend",
+    "backend_lost",
+    "bad_backend",
 ];
 const _: () = assert!(REASONS.len() <= REFUSALS);
 
@@ -91,8 +95,7 @@ pub fn sends(mount: MountId, bytes: u64) {
 
 /// A request, or a connection, is refused at the door, unless that is a mount's doing.
 pub fn refuses_at_door(refusal: Refusal) {
-    use Refusal::*;
-    if !matches!(refusal, Overloaded | WaitedTooLong | WorkerDied | RanTooLong | BadReply) {
+    if !refusal.is_of_mount() {
         count(None, |traffic| traffic.refused[reason(refusal)].add(1));
     }
 }
@@ -123,6 +126,9 @@ fn reason(refusal: Refusal) -> usize {
         Refusal::WorkerDied => 15,
         Refusal::RanTooLong => 16,
         Refusal::BadReply => 17,
+        Refusal::NoBackend => 19,
+        Refusal::BackendLost => 20,
+        Refusal::BadBackend => 21,
     }
 }
 
@@ -142,6 +148,14 @@ pub fn ends(mount: MountId, board: &Board, slot: u32) {
         if let (State::Done, Some(taken)) = (state, taken) {
             traffic.service.observe(now.saturating_sub(taken));
         }
+    });
+}
+
+/// Another server has answered a request that had waited for it.
+pub fn answers(mount: MountId, queued: Duration, service: Duration) {
+    count(Some(mount), |traffic| {
+        traffic.queue.observe(queued.as_nanos() as u64);
+        traffic.service.observe(service.as_nanos() as u64);
     });
 }
 

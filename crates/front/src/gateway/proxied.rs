@@ -1,17 +1,20 @@
 //! A request of CGI variables that another server is to answer: as the request of HTTP it once was.
 
 use super::record;
-use crate::body::Payload;
-use crate::here;
+use crate::body::{Payload, Stop};
+use crate::here::Held;
 use crate::peer::Peer;
-use crate::proxy::{Outgoing, Sender};
+use crate::proxy::{Answer, Outgoing, Proxy, Sender};
 use crate::refuse::Refusal;
+use crate::relay::ReplyBody;
 use crate::rules::{self, Asked, Word};
+use crate::stats;
 use door::cgi::{Request, Variables};
 use door::forwarded::{self, Claims};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Uri};
+use hyper::{Method, Response, Uri};
+use std::sync::Arc;
 use wire::control::MountId;
 
 /// The request; `logged` is the access log's view of it, if there is a log.
@@ -45,5 +48,23 @@ pub fn outgoing(
     let address = request.remote_addr.map(|address| address.to_string()).unwrap_or_default();
     let (address, https) = (address.into(), request.https);
     let sender = Sender { word, address, home: &peer.home, https };
-    Ok(Outgoing::new(&head, &asked, payload, &sender, here::mount_options(mount)))
+    Ok(Outgoing::new(&head, &asked, payload, &sender, mount))
+}
+
+/// The answer.
+pub async fn answer(
+    proxy: Arc<Proxy>,
+    outgoing: Outgoing,
+    mount: MountId,
+) -> Result<Response<ReplyBody>, Stop> {
+    let _held = Held::by(mount);
+    let counted = stats::Answer::to_come(mount);
+    let answer = match proxy.answer(outgoing, None).await {
+        Ok(Answer::Reply(response)) => Ok(response),
+        // Nobody has asked for it.
+        Ok(Answer::Switched(_)) => Err(Refusal::BadBackend.into()),
+        Err(refusal) => Err(refusal.into()),
+    };
+    counted.is(&answer);
+    answer
 }

@@ -4,10 +4,12 @@
 use super::reply::named_by_connection;
 use crate::access_log::{self, Times};
 use crate::body::Payload;
+use crate::here;
 use crate::options::MountOptions;
 use crate::peer::Home;
 use crate::rules::{Asked, Word};
 use crate::spool::{Failed, Job};
+use crate::stats;
 use bytes::Bytes;
 use door::forwarded::{Claims, Field};
 use http_body::{Body, Frame, SizeHint};
@@ -23,6 +25,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wire::control::MountId;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -41,6 +44,7 @@ pub struct Outgoing {
     pub idempotent: bool,
     /// Its client would go on with another protocol.
     pub upgrade: bool,
+    mount: MountId,
     /// The mount's settings.
     pub options: MountOptions,
     asked_at: Instant,
@@ -49,13 +53,13 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A request with this head, as it was sent, and this body. Its whole path is passed.
+    /// A request of a mount with this head, as it was sent, and this body. Its whole path is passed.
     pub fn new(
         head: &Parts,
         asked: &Asked<'_>,
         payload: Payload,
         sender: &Sender<'_>,
-        options: MountOptions,
+        mount: MountId,
     ) -> Outgoing {
         let upgrade = wants_upgrade(head, &payload);
         let names = named_by_connection(&head.headers);
@@ -77,8 +81,9 @@ impl Outgoing {
         }
         let times = access_log::times(head);
         let target = head.uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+        let options = here::mount_options(mount);
         let built = Outgoing::build(head.method.clone(), target, headers, payload, options);
-        Outgoing { upgrade, idempotent: built.idempotent && !upgrade, times, ..built }
+        Outgoing { upgrade, idempotent: built.idempotent && !upgrade, mount, times, ..built }
     }
 
     pub(super) fn build(
@@ -101,6 +106,7 @@ impl Outgoing {
             payload,
             idempotent,
             upgrade: false,
+            mount: MountId::default(),
             options,
             asked_at,
             sent_at,
@@ -122,11 +128,12 @@ impl Outgoing {
         request
     }
 
-    /// The backend has answered: for the access log.
+    /// The backend has answered: for the access log and the counters.
     pub fn has_ended(&self) {
-        if let (Some(times), Some(sent_at)) = (&self.times, self.sent_at.get()) {
-            times.proxied(*sent_at - self.asked_at, sent_at.elapsed());
-        }
+        let Some(sent_at) = self.sent_at.get() else { return };
+        let (queued, service) = (*sent_at - self.asked_at, sent_at.elapsed());
+        stats::answers(self.mount, queued, service);
+        self.times.iter().for_each(|times| times.proxied(queued, service));
     }
 }
 

@@ -48,6 +48,7 @@ struct Backend<C> {
 }
 
 /// What can be seen of a backend.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// It could be reached when that was tried last.
@@ -209,6 +210,7 @@ impl<C> Queue<C> {
     }
 
     /// Each backend, and how many requests wait.
+    #[cfg(test)]
     pub fn look(&self) -> (Vec<Seen>, usize) {
         let state = self.lock();
         let seen = |backend: &Backend<C>| Seen { up: backend.up, in_flight: backend.in_flight };
