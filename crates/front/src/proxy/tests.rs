@@ -155,7 +155,7 @@ fn threads_share_one_queue_and_no_backend_sees_two_at_once() {
         while others.iter().any(|other| !other.is_finished()) {
             sleep(Duration::from_millis(5)).await;
         }
-        others.map(|other| other.join().unwrap());
+        others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(seen.each_ref().map(|seen| seen.most.load(SeqCst)), [1, 1]);
         assert_eq!(seen.iter().map(|seen| seen.requests.load(SeqCst)).sum::<usize>(), 100);
     });
