@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::settings::{Address, Socket};
+use wire::settings::Socket;
 
 /// Bundler's name for the file it takes gems from.
 const GEMFILE: &str = "BUNDLE_GEMFILE";
@@ -81,19 +81,6 @@ pub enum Serves {
         /// Requests that each gets at once.
         max: u16,
     },
-}
-
-impl Serves {
-    /// As the front is told of it.
-    pub fn for_front(&self) -> front::Serves {
-        match self {
-            Serves::App { .. } => front::Serves::App {},
-            Serves::Proxy { to, max } => {
-                let written = |socket: &Socket| Address::http(socket.clone()).to_string();
-                front::Serves::Proxy { to: to.iter().map(written).collect(), max: *max }
-            }
-        }
-    }
 }
 
 /// Which Ruby runs an app.
