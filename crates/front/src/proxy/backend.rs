@@ -1,7 +1,7 @@
 //! A backend: where it is, and connections to it.
 
 use super::outgoing::OutBody;
-use crate::io::Socket;
+use crate::io::Socket as Stream;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep, timeout_at};
-use wire::settings;
+use wire::settings::Socket;
 
 /// How long to connect may take.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -21,24 +21,17 @@ pub type Connection = SendRequest<OutBody>;
 
 /// Where a backend is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(settings::Socket);
+pub struct Address(Socket);
 
 impl Address {
     /// Of a `HOST:PORT`, `tcp://HOST:PORT`, `unix:PATH` or `unix://PATH`.
     pub fn parse(text: &str) -> Result<Address, String> {
-        let path = text.strip_prefix("unix:").filter(|path| !path.starts_with("//"));
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            return Ok(Address(settings::Socket::Unix(path.into())));
-        }
-        let address = settings::Address::parse(text)?;
-        match address.door {
-            settings::Door::Http => Ok(Address(address.socket)),
-            _ => Err(format!("{text}: backends speak HTTP")),
-        }
+        let socket = Socket::parse(text);
+        socket.map(Address).ok_or_else(|| format!("{text:?} is no address of a server"))
     }
 
     /// Connects, for `CONNECT` at most.
-    pub async fn connect(&self) -> io::Result<Socket> {
+    pub async fn connect(&self) -> io::Result<Stream> {
         let deadline = Instant::now() + CONNECT;
         loop {
             match timeout_at(deadline, self.connect_once()).await {
@@ -55,14 +48,14 @@ impl Address {
         }
     }
 
-    async fn connect_once(&self) -> io::Result<Socket> {
+    async fn connect_once(&self) -> io::Result<Stream> {
         match &self.0 {
-            settings::Socket::Tcp(host, port) => {
+            Socket::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 let _ = stream.set_nodelay(true);
-                Ok(Socket::Tcp(stream))
+                Ok(Stream::Tcp(stream))
             }
-            settings::Socket::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Socket::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
         }
     }
 
@@ -79,13 +72,7 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            settings::Socket::Tcp(host, port) if host.contains(':') => {
-                write!(f, "[{host}]:{port}")
-            }
-            settings::Socket::Tcp(host, port) => write!(f, "{host}:{port}"),
-            settings::Socket::Unix(path) => write!(f, "unix:{path}"),
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -95,21 +82,5 @@ pub fn remedy(error: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied => "let the user of the front write to its socket",
         ErrorKind::TimedOut => "its machine does not answer",
         _ => "is it running?",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_those_of_listeners_that_speak_http() {
-        let written = |text| Address::parse(text).map(|address| address.to_string());
-        assert_eq!(written("127.0.0.1:3000").as_deref(), Ok("127.0.0.1:3000"));
-        assert_eq!(written("tcp://[::1]:3000").as_deref(), Ok("[::1]:3000"));
-        assert_eq!(written("unix:///run/a.sock").as_deref(), Ok("unix:/run/a.sock"));
-        assert_eq!(written("unix:/run/a.sock").as_deref(), Ok("unix:/run/a.sock"));
-        assert!(written("fastcgi://127.0.0.1:9000").is_err());
-        assert!(written("nonsense").is_err());
     }
 }
