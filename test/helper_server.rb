@@ -21,7 +21,8 @@ module Helper
       end)
     RUBY
 
-    # `how` is :oribi, :rackup, :bundle (exec rackup), :script (in Ruby) or :rails; arguments are
+    # `how` is :oribi, :rackup, :bundle (exec rackup), :script (in Ruby), :program (the executable
+    # and nothing else) or :rails; arguments are
     # words of the command line; what is in the directory `tree` is copied. `before` are words that
     # run the command, `fds` are its fds from 3 on; others may look into the directory if it is
     # `open`.
@@ -193,7 +194,7 @@ module Helper
 
     # Where a test does not say otherwise, an old generation leaves at once.
     def command(bind, arguments)
-      ours = !%i[rails script bundle].include?(@how)
+      ours = !%i[rails script bundle program].include?(@how)
       if ours && arguments.none? { |word| word.start_with?("--rollback-window") }
         arguments = [*arguments, "--rollback-window=0"]
       end
@@ -205,6 +206,7 @@ module Helper
         [RbConfig.ruby, "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "0",
          *arguments]
       when :script then [RbConfig.ruby, *arguments]
+      when :program then [@executable, *arguments]
       when :bundle
         [RbConfig.ruby, "-S", "bundle", "exec", "rackup", *arguments, "config.ru"]
       when :rackup

@@ -1,10 +1,13 @@
 //! The server within another program: what it serves is said by calls instead of a command line.
 
 mod mount;
+#[cfg(feature = "mruby")]
+mod mruby;
 
+use crate::declared::Declared;
 use crate::layers::{Layer, Origin, given, merge};
 use crate::options::{self, Settings};
-use crate::spawn::Join;
+use crate::sources::locate;
 use crate::start::{self, Start};
 use crate::{listen, supervise};
 use front::Assets;
@@ -43,20 +46,17 @@ pub struct Builder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting is none, or its value is not possible.
+    /// A setting or a mount is not possible: its value, its path, its name.
     Setting(String),
-    /// A mount's path or name is not possible, or two have the same.
-    Mount(String),
     /// An asset's path is not possible, or two have the same.
     Asset(String),
-    /// The settings are possible, but the server could not start or go on.
+    /// All is possible, but the server could not start or go on.
     Start(String),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (Error::Setting(line) | Error::Mount(line) | Error::Asset(line) | Error::Start(line)) =
-            self;
+        let (Error::Setting(line) | Error::Asset(line) | Error::Start(line)) = self;
         f.write_str(line)
     }
 }
@@ -68,6 +68,9 @@ impl std::error::Error for Error {}
 pub(crate) struct Embedded {
     /// For the front.
     pub assets: Assets,
+    /// For molds.
+    #[cfg(feature = "mruby")]
+    pub apps: mruby::Apps,
 }
 
 impl Builder {
@@ -143,41 +146,68 @@ impl Builder {
         for (path, bytes) in self.assets {
             assets.add(&path, bytes).map_err(Error::Asset)?;
         }
-        match crate::role(Embedded { assets }) {
-            Ok(code) => Ok(code),
-            Err(_) => serve(read(&self.said, self.mounts)?).map_err(Error::Start),
+        let said = Declarations::read(&self.said, &self.mounts);
+        let embedded = Embedded {
+            assets,
+            #[cfg(feature = "mruby")]
+            apps: mruby::Apps::of(self.mounts),
+        };
+        // What is wrong is the first process's to say.
+        match crate::role(embedded) {
+            Some(code) => Ok(code),
+            None => said.map_err(Error::Setting)?.serve(),
         }
     }
 }
 
-/// What holds.
-fn read(said: &[(String, Vec<String>)], mounts: Vec<Mount>) -> Result<Settings, Error> {
-    let layer = read_layer(said).map_err(Error::Setting)?;
-    let mounts = mount::read(mounts, &layer)?;
-    let settings = options::resolve(&[layer], &[]).map_err(Error::Setting)?;
-    Ok(Settings { mounts, ..settings })
+/// What was said, as other sources of settings say it.
+struct Declarations {
+    layers: [Layer; 1],
+    mounts: Vec<Declared>,
+    /// Whether each is a file.
+    files: Vec<bool>,
 }
 
-/// What was said as a layer of settings.
-fn read_layer(said: &[(String, Vec<String>)]) -> Result<Layer, String> {
-    let mut layer = Layer::new();
-    for (name, values) in said {
-        let setting = settings::find(name).ok_or_else(|| {
-            format!("{name} is no option: docs/configuration.md has all that there are")
-        })?;
-        layer.insert(setting.name, given(values.iter().cloned(), &Origin::CommandLine));
+impl Declarations {
+    fn read(said: &[(String, Vec<String>)], mounts: &[Mount]) -> Result<Declarations, String> {
+        if mounts.is_empty() {
+            return Err("no mount: say what is to be served with Builder::add_mount".into());
+        }
+        let mut layer = Layer::new();
+        for (name, values) in said {
+            let setting = settings::find(name).ok_or_else(|| no_option(name))?;
+            layer.insert(setting.name, given(values.iter().cloned(), &Origin::Program));
+        }
+        Ok(Declarations {
+            layers: [merge(layer, Layer::new())],
+            mounts: mounts.iter().map(Mount::declare).collect::<Result<_, _>>()?,
+            files: mounts.iter().map(Mount::is_file).collect(),
+        })
     }
-    Ok(merge(layer, Layer::new()))
+
+    fn resolve(&self) -> Result<Settings, String> {
+        options::resolve(&self.layers, &self.mounts)
+    }
+
+    fn serve(self) -> Result<ExitCode, Error> {
+        let inherited = listen::take().map_err(Error::Start)?;
+        let mut settings = self.resolve().map_err(Error::Setting)?;
+        let place = start::place(None, settings.process.chdir.as_deref()).map_err(Error::Setting)?;
+        settings.make_absolute(&place);
+        for ((mount, said), is_file) in settings.mounts.iter_mut().zip(&self.mounts).zip(self.files)
+        {
+            if is_file {
+                locate(mount, said, &place).map_err(Error::Setting)?;
+            }
+        }
+        let start = Start::new(settings, place, inherited, None);
+        start.and_then(supervise::run).map_err(Error::Start)
+    }
 }
 
-fn serve(mut settings: Settings) -> Result<ExitCode, String> {
-    let inherited = listen::take()?;
-    let place = start::place(None, settings.process.chdir.as_deref())?;
-    for mount in &mut settings.mounts {
-        mount::find_rackup(mount, &place)?;
-    }
-    settings.make_absolute(&place);
-    supervise::run(Start::new(settings, place, inherited, None::<Join>)?)
+/// A line about an option of a name that there is none of.
+fn no_option(name: &str) -> String {
+    format!("{name} is no option: docs/configuration.md has all that there are")
 }
 
 #[cfg(test)]
@@ -186,8 +216,8 @@ mod tests {
     use crate::options;
     use std::time::Duration;
 
-    fn read(builder: Builder) -> Result<Settings, Error> {
-        super::read(&builder.said, builder.mounts)
+    fn read(builder: Builder) -> Result<Settings, String> {
+        Declarations::read(&builder.said, &builder.mounts)?.resolve()
     }
 
     #[test]
@@ -234,20 +264,20 @@ mod tests {
         let at = |path: &str| Mount::cruby("a.ru", path);
         let error = |builder: Builder| match read(builder) {
             Ok(_) => panic!("accepted"),
-            Err(error) => error.to_string(),
+            Err(error) => error,
         };
         let of =
             |mounts: Vec<Mount>| error(mounts.into_iter().fold(Builder::new(), Builder::add_mount));
         assert!(error(Builder::new()).starts_with("no mount"));
         for path in ["", "a", "//a", "/a b", "/a?", "/%41"] {
-            assert!(of(vec![at(path)]).contains("not a path such as /app"), "{path}");
+            assert!(of(vec![at(path)]).contains("not a path such as /shop"), "{path}");
         }
-        assert!(of(vec![at("/a"), at("/a/")]).contains("two mounts at /a"));
+        assert!(of(vec![at("/a"), at("/a/")]).contains("a mount there already (the program)"));
         let same = of(vec![at("/a").name("x"), at("/b").name("x")]);
-        assert!(same.contains("name x"), "{same}");
+        assert!(same.contains("is called x already"), "{same}");
         assert!(of(vec![at("/a").set("wrokers", 1)]).contains("mount /a: wrokers is no option"));
         assert!(of(vec![at("/a").set("backlog", 1)]).contains("option of the server"));
-        assert!(of(vec![at("/a").set("workers", 0)]).starts_with("mount /a: workers"));
+        assert!(of(vec![at("/a").set("workers", 0)]).contains("workers: "));
         let bound = error(Builder::new().bind("nowhere").add_mount(at("/")));
         assert!(bound.contains("unix://PATH"), "{bound}");
         read(

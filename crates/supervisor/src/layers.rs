@@ -13,6 +13,8 @@ pub enum Origin {
     CommandLine,
     /// A line of the configuration file: `FILE:LINE`.
     Line(String),
+    /// A program that the server is a part of.
+    Program,
     /// A handler that has defaults of its own, by its name.
     Handler(String),
     /// This variable of the environment.
@@ -26,6 +28,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::CommandLine => f.write_str("command line"),
             Origin::Line(place) => f.write_str(place),
+            Origin::Program => f.write_str("the program"),
             Origin::Handler(name) => write!(f, "default of {name}"),
             Origin::Variable(name) => f.write_str(name),
             Origin::Default => f.write_str("default"),

@@ -40,24 +40,28 @@ mod toml_file;
 use builder::Embedded;
 use std::process::ExitCode;
 
+/// What apps for mruby run in, and what gems for it in Rust are written with.
+#[cfg(feature = "mruby")]
+pub use ::mruby;
+
 pub use builder::{Builder, Error, Isolation, Mount};
 
 /// The binary `oribi`: plays the role that the environment names, or else obeys the command line.
 pub fn main() -> ExitCode {
-    role(Embedded::default()).unwrap_or_else(|_| command::run())
+    role(Embedded::default()).unwrap_or_else(command::run)
 }
 
-/// Plays the role that the environment names, if it names one; else gives back what is embedded.
-fn role(embedded: Embedded) -> Result<ExitCode, Embedded> {
+/// Plays the role that the environment names, if it names one.
+fn role(embedded: Embedded) -> Option<ExitCode> {
     if let Ok(parent) = std::env::var(spawn::LAUNCH) {
-        return Ok(spawn::launch(&parent));
+        return Some(spawn::launch(&parent));
     }
     if let Ok(setup) = std::env::var(wire::control::FRONT_SETUP) {
-        return Ok(run_front::run(&setup, embedded.assets));
+        return Some(run_front::run(&setup, embedded.assets));
     }
     #[cfg(feature = "mruby")]
     if std::env::var_os(wire::control::MRUBY_MOLD).is_some() {
-        return Ok(mruby::mold(|_| None));
+        return Some(::mruby::mold(|mount| embedded.apps.find(mount)));
     }
-    Err(embedded)
+    None
 }

@@ -17,6 +17,7 @@ use wire::settings::Address;
 pub use diff::{Changed, Changes, diff};
 pub use mount::{Engine, Isolation, Mount, Recycling, Rlimits, Serves};
 pub use mounts::concerns;
+#[cfg(feature = "mruby")]
 pub use place::name_of;
 
 /// What holds.

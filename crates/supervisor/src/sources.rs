@@ -120,7 +120,7 @@ fn is_toml(file: &Path) -> bool {
 }
 
 /// Finds a declared mount's directory and file.
-fn locate(mount: &mut Mount, declared: &Declared, place: &Place) -> Result<(), String> {
+pub fn locate(mount: &mut Mount, declared: &Declared, place: &Place) -> Result<(), String> {
     let Serves::App { rackup } = &mut mount.serves else { return Ok(()) };
     let base = match &mut mount.chdir {
         None => place.clone(),

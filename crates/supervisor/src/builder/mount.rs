@@ -1,12 +1,13 @@
 //! A mount as the embedding program says it, and as the supervisor wants it.
 
-use super::{Error, read_layer};
-use crate::layers::{Layer, Said};
-use crate::options::{self, Serves};
-use crate::place::Place;
+use super::no_option;
+use crate::declared::Declared;
+use crate::layers::{Layer, Origin, given};
+#[cfg(feature = "mruby")]
+use crate::options;
 use std::fmt;
 use std::path::PathBuf;
-use wire::settings::{self, Scope};
+use wire::settings;
 
 /// What the requests of an app share; docs/isolation.md says what each level promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +39,11 @@ pub struct Mount {
     path: String,
     name: Option<String>,
     hosts: Vec<String>,
-    app: App,
+    /// None: its source is in the executable.
+    rackup: Option<PathBuf>,
     said: Vec<(String, Vec<String>)>,
-}
-
-/// Where an app comes from.
-enum App {
-    File(PathBuf),
+    #[cfg(feature = "mruby")]
+    pub(super) own: super::mruby::Own,
 }
 
 impl Mount {
@@ -52,11 +51,19 @@ impl Mount {
     /// the URL space the app lies: `/` or `/shop`. Relative file names start at the program's working
     /// directory.
     pub fn cruby(rackup: impl Into<PathBuf>, path: &str) -> Mount {
-        Mount::new(App::File(rackup.into()), path).set("engine", "cruby")
+        Mount::new(Some(rackup.into()), path).set("engine", "cruby")
     }
 
-    fn new(app: App, path: &str) -> Mount {
-        Mount { path: path.into(), name: None, hosts: Vec::new(), app, said: Vec::new() }
+    pub(super) fn new(rackup: Option<PathBuf>, path: &str) -> Mount {
+        Mount {
+            path: path.into(),
+            name: None,
+            hosts: Vec::new(),
+            rackup,
+            said: Vec::new(),
+            #[cfg(feature = "mruby")]
+            own: Default::default(),
+        }
     }
 
     /// What commands such as `oribi restart NAME` and log lines call it, instead of its path.
@@ -67,7 +74,7 @@ impl Mount {
 
     /// Only for this host; `*.example` is every subdomain. Called again, for that too.
     pub fn host(mut self, host: &str) -> Mount {
-        self.hosts.push(host.to_ascii_lowercase());
+        self.hosts.push(host.into());
         self
     }
 
@@ -96,62 +103,46 @@ impl Mount {
     }
 }
 
-/// The mounts as the supervisor wants them; `common` is what holds for all that do not say otherwise.
-pub(super) fn read(mounts: Vec<Mount>, common: &Layer) -> Result<Vec<options::Mount>, Error> {
-    if mounts.is_empty() {
-        return Err(Error::Mount("no mount: what is to be served? See Builder::add_mount".into()));
-    }
-    let mounts = mounts.into_iter().map(|mount| mount.read(common));
-    let mounts = mounts.collect::<Result<Vec<_>, _>>()?;
-    for (index, mount) in mounts.iter().enumerate() {
-        let others = &mounts[..index];
-        if others.iter().any(|other| (&other.path, &other.hosts) == (&mount.path, &mount.hosts)) {
-            let shown = if mount.path.is_empty() { "/" } else { &mount.path };
-            return Err(Error::Mount(format!("two mounts at {shown}: leave one out")));
-        }
-        if others.iter().any(|other| other.name == mount.name) {
-            let name = &mount.name;
-            let line =
-                format!("two mounts with the name {name}: give one another with Mount::name");
-            return Err(Error::Mount(line));
-        }
-    }
-    Ok(mounts)
-}
-
 impl Mount {
-    fn read(self, common: &Layer) -> Result<options::Mount, Error> {
-        let path = self.path.strip_suffix('/').unwrap_or(&self.path);
-        let usual = |c: char| c.is_ascii_graphic() && !"?#%".contains(c);
-        let begins = path.is_empty() || path.starts_with('/');
-        if self.path.is_empty() || !begins || path.contains("//") || !path.chars().all(usual) {
-            return Err(Error::Mount(format!("mount {:?} is not a path such as /app", self.path)));
-        }
-        let blame = |line: String| Error::Setting(format!("mount {}: {line}", self.path));
-        let said = read_layer(&self.said).map_err(blame)?;
-        if let Some(name) = said.keys().find(|name| !is_of_mount(name)) {
-            return Err(blame(format!("{name} is an option of the server: say it to the Builder")));
-        }
-        let serves = match &self.app {
-            App::File(rackup) => Serves::App { rackup: Some(rackup.clone()) },
-        };
-        let layers = [said, common.clone()];
-        let mount = options::Mount::of(&Said(&layers), serves).map_err(blame)?;
-        let name = self.name.unwrap_or_else(|| options::name_of(path));
-        Ok(options::Mount { name, hosts: self.hosts, path: path.into(), ..mount })
+    /// Its name, or what it is called without one.
+    #[cfg(feature = "mruby")]
+    pub(super) fn known_as(&self) -> String {
+        let by_path = || options::name_of(self.path.trim_end_matches('/'));
+        self.name.clone().unwrap_or_else(by_path)
     }
-}
 
-fn is_of_mount(name: &str) -> bool {
-    settings::find(name).is_some_and(|setting| setting.scope == Scope::Mount)
-}
+    /// False: its rackup source is in the executable.
+    pub(super) fn is_file(&self) -> bool {
+        self.rackup.is_some()
+    }
 
-/// The app's file by its whole name.
-pub(super) fn find_rackup(mount: &mut options::Mount, place: &Place) -> Result<(), String> {
-    let Serves::App { rackup: Some(rackup) } = &mut mount.serves else { return Ok(()) };
-    *rackup = place.file(rackup);
-    match rackup.is_file() {
-        true => Ok(()),
-        false => Err(format!("{} is not there: name a rackup file", rackup.display())),
+    /// As other sources of settings declare one.
+    pub(super) fn declare(&self) -> Result<Declared, String> {
+        let mut said = Layer::new();
+        let mut say = |name: &str, values: Vec<String>| {
+            let setting = settings::find_in_mount(name).ok_or_else(|| {
+                let why = match settings::find(name) {
+                    Some(_) => format!("{name} is an option of the server: say it to the Builder"),
+                    None => no_option(name),
+                };
+                format!("mount {}: {why}", self.path)
+            })?;
+            said.insert(setting.name, given(values, &Origin::Program));
+            Ok::<_, String>(())
+        };
+        say("path", vec![self.path.clone()])?;
+        if let Some(name) = &self.name {
+            say("name", vec![name.clone()])?;
+        }
+        if !self.hosts.is_empty() {
+            say("host", self.hosts.clone())?;
+        }
+        if let Some(file) = &self.rackup {
+            say("rackup", vec![file.to_string_lossy().into_owned()])?;
+        }
+        for (name, values) in &self.said {
+            say(name, values.clone())?;
+        }
+        Ok(Declared { origin: Origin::Program, said, hooks: Vec::new() })
     }
 }
