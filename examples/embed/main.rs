@@ -32,8 +32,9 @@ fn main() -> Result<ExitCode, Error> {
     let shout = Mount::from_rackup("shout", RACKUP, "/shout")
         .with_init(|interp| interp.install::<Shout>())
         .isolation(Isolation::Prefork { max_requests: 1000 });
-    Builder::default()
-        .bind(&std::env::var("BIND").unwrap_or_else(|_| "tcp://127.0.0.1:9292".into()))
+    let addresses = std::env::var("BIND").unwrap_or_else(|_| "tcp://127.0.0.1:9292".into());
+    let builder = addresses.split_whitespace().fold(Builder::default(), Builder::bind);
+    builder
         .add_mount(shout)
         .add_static_asset("/index.html", &b"<!DOCTYPE html><title>Embedded</title>\n"[..])
         .serve()

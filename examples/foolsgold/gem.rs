@@ -1,8 +1,7 @@
 //! `require "foolsgold"` for mruby, in Rust: the same names as lib/foolsgold.rb has for CRuby, and
 //! the same counter in shared memory.
 
-use oribi::Counter;
-use oribi::mruby::{Call, Exception, Gem, Interp, Value};
+use oribi::mruby::{Call, Counter, Exception, Gem, Interp, Value, shared_counter};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Where a request's context is in its env.
@@ -56,8 +55,7 @@ fn inc<'a>(call: &Call<'a>) -> Result<Value<'a>, Exception> {
 }
 
 fn total_requests<'a>(call: &Call<'a>) -> Result<Value<'a>, Exception> {
-    let counter = oribi::counter("foolsgold_total_requests")
-        .map_err(|refused| Exception::new("RuntimeError", refused.to_string()))?;
+    let counter = shared_counter("foolsgold_total_requests")?;
     call.interp().class("FoolsGold::Counter")?.instance(counter)
 }
 

@@ -96,11 +96,13 @@ pub use app::{App, Env, Init, Plan, Source};
 pub use class::Class;
 pub use exception::Exception;
 pub use gem::{Call, Gem, Method};
+pub use gems::counters::shared_counter;
 pub use interp::{Interp, Limits, Program};
 pub use kept::Kept;
 pub use mold::run as mold;
 pub use title::ROOM as TITLE;
 pub use value::{Kind, Value};
+pub use wire::counters::Counter;
 pub use worker::{Level, limits};
 
 /// The release of mruby that is linked: 3.1.0 is 30100.

@@ -16,6 +16,16 @@ pub fn use_memory(memory: counters::Counters) -> bool {
     SHARED.set(memory).is_ok()
 }
 
+/// The counter of this name, for a gem that counts by itself: the same number that
+/// `Oribi.counter(name)` has in Ruby. An ArgumentError for a name that is none; where there is no
+/// place for it, it counts nowhere.
+pub fn shared_counter(name: &str) -> Result<Counter, Exception> {
+    match shared()?.counter(name) {
+        Err(Refused::Wrong(line)) => Err(Exception::new("ArgumentError", line)),
+        found => Ok(found.unwrap_or_default()),
+    }
+}
+
 fn shared() -> Result<&'static counters::Counters, Exception> {
     if let Some(memory) = SHARED.get() {
         return Ok(memory);
