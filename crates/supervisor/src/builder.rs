@@ -42,8 +42,9 @@ pub struct Builder {
     assets: Vec<(String, Cow<'static, [u8]>)>,
 }
 
-/// Why there is no server. Each has a line that names the cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why there is no server. Each has a line that names the cause, which is also what `{:?}` shows: a
+/// `main` that returns it prints that.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting or a mount is not possible: its value, its path, its name.
@@ -58,6 +59,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let (Error::Setting(line) | Error::Asset(line) | Error::Start(line)) = self;
         f.write_str(line)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -192,7 +199,8 @@ impl Declarations {
     fn serve(self) -> Result<ExitCode, Error> {
         let inherited = listen::take().map_err(Error::Start)?;
         let mut settings = self.resolve().map_err(Error::Setting)?;
-        let place = start::place(None, settings.process.chdir.as_deref()).map_err(Error::Setting)?;
+        let place =
+            start::place(None, settings.process.chdir.as_deref()).map_err(Error::Setting)?;
         settings.make_absolute(&place);
         for ((mount, said), is_file) in settings.mounts.iter_mut().zip(&self.mounts).zip(self.files)
         {
