@@ -164,7 +164,7 @@ pub enum Action {
 /// The numbers the plan goes by for a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Workers wanted; of fresh ones, requests that may run at once, and as many spares.
+    /// Workers wanted; of fresh ones, requests that may run at once.
     pub workers: u16,
     /// Each worker gets one request.
     pub fresh: bool,
@@ -182,6 +182,14 @@ pub struct Limits {
     pub start_timeout: Duration,
     /// How long the generation that served before is held after a restart.
     pub rollback_window: Duration,
+}
+
+impl Limits {
+    /// Workers that stand ready when nothing runs. Of fresh ones twice as many as run at once, or a
+    /// few requests in a row would have taken them all before one more is forked.
+    pub fn ready(&self) -> usize {
+        usize::from(self.workers) * if self.fresh { 2 } else { 1 }
+    }
 }
 
 /// Forks a mold is asked for at once: enough to keep it busy, few enough for its socket's buffer.

@@ -81,8 +81,8 @@ impl Mount {
 
     /// Workers that there can be at most.
     pub(super) fn most_workers(&self) -> u16 {
-        // Of two generations; a fresh one has as many spares as there are requests.
-        let sets = if self.limits.fresh { 4 } else { 2 };
+        // Of two generations; of fresh ones two sets stand ready beside the one that runs.
+        let sets = if self.limits.fresh { 6 } else { 2 };
         (self.limits.seats / self.limits.threads / sets).max(1)
     }
 

@@ -106,7 +106,7 @@ impl Mount {
         actions: &mut Vec<Action>,
     ) {
         let working = phase.is_up() || matches!(phase, Phase::Draining { .. });
-        let target = usize::from(self.limits.workers);
+        let (target, at_once) = (self.limits.ready(), usize::from(self.limits.workers));
         let until = now + self.limits.shutdown_timeout;
         let which = self.which(number);
         let Some(generation) = self.generations.get_mut(&number) else { return };
@@ -141,7 +141,7 @@ impl Mount {
             retire(generation, which, nr, until, actions);
         }
         if self.limits.fresh {
-            generation.open_spares(which, target, actions);
+            generation.open_spares(which, at_once, actions);
         }
     }
 

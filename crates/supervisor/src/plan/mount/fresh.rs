@@ -1,6 +1,6 @@
-//! Workers that get one request each. As many as there are to be stand ready, unused; one that takes
-//! a request no longer counts among them, so that the next is forked meanwhile. No more than that
-//! many requests run at once: beyond it spares stay shut until one is answered.
+//! Workers that get one request each. Twice as many as run at once stand ready, unused; one that takes
+//! a request no longer counts among them, so that the next is forked meanwhile. No more than are wanted
+//! run at once: beyond that spares stay shut until one is answered.
 
 use super::converge::retire;
 use super::*;

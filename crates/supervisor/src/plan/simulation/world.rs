@@ -294,7 +294,7 @@ impl World {
     pub(super) fn assert_calm(&self, seed: u64) {
         let (mut all, mut molds) = (0, Vec::new());
         for id in self.state.mounts() {
-            let target = usize::from(self.state.target(id));
+            let target = Limits { workers: self.state.target(id), ..self.limits }.ready();
             let serving = GenerationId { mount: id, number: self.serving[&id] };
             assert_eq!(self.existing(serving), target, "seed {seed}: workers of {serving:?}");
             assert!(self.routed.contains(&id), "seed {seed}: {id:?} is routed");

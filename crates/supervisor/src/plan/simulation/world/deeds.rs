@@ -139,7 +139,8 @@ impl World {
         };
         self.workers.insert((generation, nr), worker);
         let found = &self.state.mounts[&generation.mount].generations[&generation.number];
-        let most = usize::from(self.state.target(generation.mount)) + found.worn();
+        let limits = Limits { workers: self.state.target(generation.mount), ..self.limits };
+        let most = limits.ready() + found.worn();
         assert!(found.staying() <= most, "more workers than wanted");
         let after = self.luck.millis(1, 20);
         self.later(after, Fate::Forked(generation, nr, id));
