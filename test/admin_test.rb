@@ -118,8 +118,8 @@ class AdminTest < Helper::Case
 
   # A worker with a request is busy; a client that does not wait for its answer is gone.
   def busy_and_gone
-    waiting = ask_for("/hold")
     door = gate("gate")
+    waiting = ask_for("/hold")
     door.arrived
     wait_for_sample(1, "oribi_workers", mount: "/", state: "busy")
     assert_equal 1, sample("oribi_workers", mount: "/", state: "idle")
@@ -146,7 +146,7 @@ class AdminTest < Helper::Case
     assert_equal %w[counter gauge histogram],
                  types.values_at("orders", "level:now", "order_seconds")
     page = File.read(File.join(Helper::ROOT, "docs/metrics.md"))
-    described = page.scan(/^\| `(oribi_\w+)` \| (\w+) \| ([^|]*) \|/)
+    described = page.scan(/^\| `(oribi_\w+)` \| (\w+) \|([^|]*)\|/)
     said = answer.body.scan(/^# TYPE (oribi_\w+) (\w+)$/)
     assert_equal said.sort, described.map { |name, type, _| [name, type] }.sort
     labels = families.flat_map(&:last).group_by { |name, *| name.sub(/_(bucket|sum|count)$/, "") }
@@ -158,7 +158,7 @@ class AdminTest < Helper::Case
 
   def deaths_have_causes
     before = sample("oribi_workers_started_total", mount: "/")
-    ask_for("/die").rest
+    assert_equal 502, get("/die").status
     wait_for_sample(1, "oribi_worker_deaths_total", mount: "/", cause: "crashed")
     assert_equal 1, sample("oribi_refused_total", mount: "/", reason: "worker_died")
     wait_for_sample(before + 1, "oribi_workers_started_total", mount: "/")
@@ -225,7 +225,7 @@ class AdminTest < Helper::Case
       client&.close
     end
     assert_equal [200, "ready\n"], ask.call("/readyz")
-    ask_for("/die").rest
+    assert_equal 502, get("/die").status
     wait_until("it is not ready") { ask.call("/readyz").first == 503 }
     assert_equal [503, "mount / has no worker that takes\n"], ask.call("/readyz")
     assert_equal [200, "ok\n"], ask.call("/healthz")
