@@ -2,13 +2,13 @@
 
 use crate::answer::{print, say};
 use crate::cgi;
+use crate::check;
 use crate::config_for;
 use crate::daemon::{self, Daemon};
 use crate::explain::{self, Form};
 use crate::layers::{Layer, Origin, given};
-use crate::options::{Engine, Mount, Serves};
 use crate::remote;
-use crate::ruby::{self, Ruby};
+use crate::ruby;
 use crate::sources::{Line, Sources};
 use crate::spawn::{Join, REREAD};
 use crate::start::{self, Start};
@@ -180,22 +180,9 @@ fn check(before: &ArgMatches, after: &ArgMatches) -> Result<ExitCode, String> {
     let settings = sources.settings_at(&place)?;
     let mut all_load = true;
     for mount in &settings.mounts {
-        all_load &= loads(mount)?;
+        all_load &= check::loads(mount, &place.directory)?;
     }
     Ok(if all_load { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Says whether what a mount serves could be served.
-fn loads(mount: &Mount) -> Result<bool, String> {
-    match (&mount.serves, mount.engine) {
-        (Serves::App { rackup: Some(rackup) }, Engine::Cruby) => Ruby::find()?.check(rackup, mount),
-        (Serves::App { .. }, _) => Ok(true),
-        (Serves::Proxy { to, .. }, _) => {
-            let to: Vec<String> = to.iter().map(ToString::to_string).collect();
-            print(&format!("ok {}: a proxy to {}", mount.name, to.join(", ")));
-            Ok(true)
-        }
-    }
 }
 
 fn serve(matches: &ArgMatches) -> Result<ExitCode, String> {

@@ -7,6 +7,7 @@ mod answer;
 mod builder;
 mod cgi;
 mod channel;
+mod check;
 mod children;
 mod command;
 mod config_for;
