@@ -15,8 +15,6 @@ class Regexp
     found = __search(text, at)
     found && block_given? ? yield(found) : found
   end
-
-  def ~ = self =~ $_
 end
 
 class MatchData
