@@ -21,7 +21,7 @@ class MrubyGemsTest < Minitest::Test
 
   def test_patterns_match_as_written_down
     each_case("regexps.json") do |source, letters, text, want|
-      options = { "i" => 1, "x" => 2, "m" => 4 }.sum { |letter, bit| letters.include?(letter) ? bit : 0 }
+      options = { "i" => 1, "x" => 2, "m" => 4 }.sum { |name, bit| letters.include?(name) ? bit : 0 }
       got = quietly { spans(source, options, text) }
       assert_equal [want], [got], "/#{source}/#{letters} on #{text.inspect}"
     end
@@ -52,7 +52,8 @@ class MrubyGemsTest < Minitest::Test
   def check(line)
     context = Object.new.instance_eval { binding }
     if line =~ / # raises (\S+)\z/
-      expression, error = $`, Object.const_get($1)
+      expression = $`
+      error = Object.const_get($1)
       assert_raises(error, line) { quietly { context.eval(expression) } }
     else
       expression, _, expected = line.rpartition(" # => ")
@@ -64,84 +65,90 @@ class MrubyGemsTest < Minitest::Test
 
   # Some lines warn, as they should.
   def quietly
-    verbose, $VERBOSE = $VERBOSE, nil
+    verbose = $VERBOSE
+    $VERBOSE = nil
     yield
   ensure
     $VERBOSE = verbose
   end
 end
 
-# One app in mruby that uses every gem of Oribi's, at both levels of isolation.
-class MrubyGemsServedTest < Helper::Case
-  LEVELS = %w[prefork fresh].freeze
-  TOML = <<~TOML
-    [[mount]]
-    path = "/prefork"
-    rackup = "gems.ru"
-    engine = "mruby"
-    isolation = "prefork"
-    workers = 1
-    [[mount]]
-    path = "/fresh"
-    rackup = "gems.ru"
-    engine = "mruby"
-    isolation = "fresh"
-    workers = 1
-  TOML
+# The server has the engine where its library is installed, as the Makefile has it.
+if File.exist?("/usr/include/mruby.h")
+  # One app in mruby that uses every gem of Oribi's, at both levels of isolation.
+  class MrubyGemsServedTest < Helper::Case
+    LEVELS = %w[prefork fresh].freeze
+    TOML = <<~TOML
+      [[mount]]
+      path = "/prefork"
+      rackup = "gems.ru"
+      engine = "mruby"
+      isolation = "prefork"
+      workers = 1
+      [[mount]]
+      path = "/fresh"
+      rackup = "gems.ru"
+      engine = "mruby"
+      isolation = "fresh"
+      workers = 1
+    TOML
 
-  def test_gems_serve_at_both_levels
-    files = { "oribi.toml" => TOML, "gems.ru" => self.class.source("mruby_gems.ru") }
-    @server = Helper::Server.new(:oribi, "-C", "oribi.toml", app: nil, files: files).ready
-    LEVELS.each do |level|
-      texts_are_worked_on("/#{level}")
-      nothing_random_comes_twice("/#{level}")
+    def test_gems_serve_at_both_levels
+      files = { "oribi.toml" => TOML, "gems.ru" => self.class.source("mruby_gems.ru") }
+      @server = Helper::Server.new(:oribi, "-C", "oribi.toml", app: nil, files: files).ready
+      LEVELS.each do |level|
+        texts_are_worked_on("/#{level}")
+        nothing_random_comes_twice("/#{level}")
+      end
+      requests_share_nothing_where_that_is_promised
+      counts_are_one
     end
-    requests_share_nothing_where_that_is_promised
-    counts_are_one
-  end
 
-  private
+    private
 
-  def ask(path, body = nil)
-    @http ||= Net::HTTP.start("127.0.0.1", port)
-    reply = body ? @http.post(path, body) : @http.get(path)
-    text = reply.body.dup.force_encoding("UTF-8")
-    assert_equal "200", reply.code, "#{path}: #{text}; #{server.log}"
-    reply["content-type"].include?("json") ? JSON.parse(text) : text
-  end
-
-  def texts_are_worked_on(mount)
-    said = ask("#{mount}/shout", JSON.generate("a" => ["hello \u00fcber world", 1.5, nil], "at" => "1994-11-06T09:49:37+01:00"))
-    assert_equal({ "a" => ["Hello \u00fcber World", 1.5, nil], "at" => "Sun, 06 Nov 1994 08:49:37 GMT" }, said)
-    error = ask("#{mount}/wrong", "{\n\"a\": x}").fetch("error")
-    assert_match(/line 2 column/, error)
-    assert_equal "Regexp::TimeoutError", ask("#{mount}/slow").fetch("slow")
-    page = ask("#{mount}/storm/%3Cb%3E.html")
-    assert_match(/\A<ul>\n  <li>found: .*<\/li>\n  <li>parts: 2<\/li>\n  <li>at: 1970-01-01 00:00:00<\/li>\n<\/ul>\n\z/, page)
-  end
-
-  def nothing_random_comes_twice(mount)
-    replies = Array.new(20) { ask("#{mount}/random") }
-    replies.first.each_key do |name|
-      assert_equal 20, replies.map { |reply| reply[name] }.uniq.size, "#{mount} #{name}"
+    def ask(path, body = nil)
+      @http ||= Net::HTTP.start("127.0.0.1", port)
+      reply = body ? @http.post(path, body) : @http.get(path)
+      text = reply.body.dup.force_encoding("UTF-8")
+      assert_equal "200", reply.code, "#{path}: #{text}; #{server.log}"
+      reply["content-type"].include?("json") ? JSON.parse(text) : text
     end
-  end
 
-  def requests_share_nothing_where_that_is_promised
-    boots = Array.new(10) do |number|
-      ask("/fresh/storm/x#{number}")
-      left = ask("/fresh/left")
-      # The match of the route itself is this request's.
-      assert_equal ["/left", "left", 0], left.values_at("last", "first", "patterns")
-      left.fetch("boot")
+    def texts_are_worked_on(mount)
+      asked = { "a" => ["hello \u00fcber world", 1.5, nil], "at" => "1994-11-06T09:49:37+01:00" }
+      want = { "a" => ["Hello \u00fcber World", 1.5, nil], "at" => "Sun, 06 Nov 1994 08:49:37 GMT" }
+      assert_equal want, ask("#{mount}/shout", JSON.generate(asked))
+      error = ask("#{mount}/wrong", "{\n\"a\": x}").fetch("error")
+      assert_match(/line 2 column/, error)
+      assert_equal "Regexp::TimeoutError", ask("#{mount}/slow").fetch("slow")
+      page = ask("#{mount}/storm/%3Cb%3E.html")
+      items = ["found: \\[\\d+\\]", "parts: 2", "at: 1970-01-01 00:00:00"]
+      assert_match(/\A<ul>\n#{items.map { |item| "  <li>#{item}</li>\n" }.join}<\/ul>\n\z/, page)
     end
-    assert_equal 1, boots.uniq.size, "the app was loaded more than once"
-    ask("/prefork/storm/x")
-    assert_equal 200, ask("/prefork/left").fetch("patterns")
-  end
 
-  def counts_are_one
-    counts = LEVELS.cycle.first(6).map { |level| ask("/#{level}/count").fetch("requests") }
-    assert_equal((1..6).to_a, counts)
+    def nothing_random_comes_twice(mount)
+      replies = Array.new(8) { ask("#{mount}/random") }
+      replies.first.each_key do |name|
+        assert_equal 8, replies.map { |reply| reply[name] }.uniq.size, "#{mount} #{name}"
+      end
+    end
+
+    def requests_share_nothing_where_that_is_promised
+      boots = Array.new(5) do |number|
+        ask("/fresh/storm/x#{number}")
+        left = ask("/fresh/left")
+        # The match of the route itself is this request's.
+        assert_equal ["/left", "left", 0], left.values_at("last", "first", "patterns")
+        left.fetch("boot")
+      end
+      assert_equal 1, boots.uniq.size, "the app was loaded more than once"
+      ask("/prefork/storm/x")
+      assert_equal 200, ask("/prefork/left").fetch("patterns")
+    end
+
+    def counts_are_one
+      counts = LEVELS.cycle.first(6).map { |level| ask("/#{level}/count").fetch("requests") }
+      assert_equal((1..6).to_a, counts)
+    end
   end
 end
