@@ -86,8 +86,11 @@ fn parts(body: Value) -> Result<Vec<Vec<u8>>, Exception> {
     body.items().into_iter().map(one).collect()
 }
 
+/// Header lines: names and values.
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Names and values as lines.
-fn fields(headers: Value) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Exception> {
+fn fields(headers: Value) -> Result<Fields, Exception> {
     if headers.kind() != Kind::Hash {
         return Err(bad(format!("the app's headers are {}, not a Hash", headers.class_name())));
     }
