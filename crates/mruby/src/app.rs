@@ -163,6 +163,12 @@ impl App {
         &self.interp
     }
 
+    /// The same, to measure.
+    #[doc(hidden)]
+    pub fn interp_mut(&mut self) -> &mut Interp {
+        &mut self.interp
+    }
+
     /// The limit of memory was reached.
     pub fn is_exhausted(&self) -> bool {
         self.interp.is_exhausted()

@@ -7,6 +7,7 @@ use crate::log;
 use crate::mold::{Inherited, line};
 use crate::worker::{Level, Worker};
 use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::json;
 use std::io::{PipeReader, Read};
 use std::os::unix::net::UnixStream;
@@ -77,18 +78,35 @@ fn serve(
             };
             thread.spawn_scoped(scope, move || run().is_ok()).map_err(failed)?;
         }
-        drop(ready);
         let app = app.ok_or_else(|| failed("the app is gone"))?;
         let mut worker = Worker::new(app, level)?;
-        for told in boots {
+        for told in boots.iter().take(seats.len() - 1) {
             told.map_err(failed)?;
         }
+        limit_process(inherited, worker.has_frozen())?;
         if !inherited.told_to_leave.load(Relaxed) {
             channel.say(&FromMold::Up { nr }, None).map_err(failed)?;
         }
         work(inherited, &mut worker, first, nr);
         Ok(())
     })
+}
+
+/// What the mount's processes may use, beside memory, which is the interpreters'. A file that becomes
+/// too long is an error for the app; an interpreter is such a file, so that who opens one for each
+/// request is not limited.
+fn limit_process(inherited: &Inherited, keeps_interpreter: bool) -> Result<(), Exception> {
+    let seconds = inherited.init["confinement"]["rlimits"]["cpu"].as_u64().unwrap_or(0);
+    let bytes = if keeps_interpreter { inherited.number("limit_file_size") } else { 0 };
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).map_err(failed)?;
+    for (resource, limit) in [(Resource::Cpu, seconds), (Resource::Fsize, bytes)] {
+        if limit > 0 {
+            // Of processor time first the signal, then the end.
+            let limit = Rlimit { current: Some(limit), maximum: Some(limit + 1) };
+            setrlimit(resource, limit).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 /// One thread's part.

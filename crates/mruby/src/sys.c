@@ -138,7 +138,16 @@ static void fill(mrb_state *mrb, mrb_value hash, const struct pair *pair, size_t
 
 static mrb_value run(mrb_state *mrb, const void *code, size_t length)
 {
-  mrb_value value = mrb_load_irep_buf(mrb, code, length);
+  mrb_irep *irep = mrb_read_irep_buf(mrb, code, length);
+  if (!irep) {
+    mrb_raise(mrb, mrb_exc_get_id(mrb, mrb_intern_lit(mrb, "ScriptError")), "not bytecode of ours");
+  }
+  struct RProc *proc = mrb_proc_new(mrb, irep);
+  mrb_irep_decref(mrb, irep);
+  /* What it defines is at the top, whoever has loaded it. */
+  MRB_PROC_SET_TARGET_CLASS(proc, mrb->object_class);
+  proc->upper = NULL;
+  mrb_value value = mrb_top_run(mrb, proc, mrb_top_self(mrb), 0);
   if (mrb->exc) {
     mrb_value exception = mrb_obj_value(mrb->exc);
     mrb->exc = NULL;

@@ -60,6 +60,11 @@ impl Worker {
         Ok(Worker { app, level, served: 0, fence })
     }
 
+    /// Whether its interpreter is kept, not opened anew.
+    pub fn has_frozen(&self) -> bool {
+        self.app.interp().is_frozen()
+    }
+
     /// Serves until the seat is to be given up. Err: the worker cannot go on.
     pub fn run(&mut self, seat: Seat, nr: u16) -> Result<(), Exception> {
         serving::set(Serving::new(seat));

@@ -79,13 +79,13 @@ fn other_files_are_found_from_the_file_that_asks() {
     write(
         "config.ru",
         "require 'rack'\nN = []\np require_relative('lib/one')\n\
-                        raise 'twice' if require_relative 'lib/one.rb'\nrun ->(env) { [200, {}, N] }",
+                        raise 'twice' if require_relative 'lib/one.rb'\nrun ->(env) { [200, {}, N + [TWO, four]] }",
     );
     write("lib/one.rb", "require_relative 'deep/two'\nN << 'one'");
-    write("lib/deep/two.rb", "N << 'two'");
+    write("lib/deep/two.rb", "N << 'two'\nTWO = 'three'\ndef four = 'four'");
     let plan = plan(Source::File(directory.join("config.ru")));
     let app = App::boot(&plan).unwrap();
-    assert_eq!(ask(&app, &[]), r#"[200, {}, ["two", "one"]]"#);
+    assert_eq!(ask(&app, &[]), r#"[200, {}, ["two", "one", "three", "four"]]"#);
     // All of it was compiled: another interpreter needs no files.
     std::fs::remove_dir_all(&directory).unwrap();
     let again = App::boot(&plan);
