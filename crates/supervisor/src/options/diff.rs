@@ -212,15 +212,17 @@ mod tests {
             ("isolation", "fresh"),
             ("weight", "7"),
             ("limit_files", "9"),
-            ("request_timeout", "5"),
             ("user", "nobody"),
             ("chdir", "/tmp"),
-            ("retry_idempotent", "yes"),
             ("rackup", "b.ru"),
         ] {
             assert_eq!(with((name, text)), restart, "{name}");
         }
         assert_eq!(with(("workers", "300")), scale);
+        // A proxy's are the front's to keep.
+        for (name, text) in [("request_timeout", "5"), ("retry_idempotent", "yes")] {
+            assert_eq!(with((name, text)), [true, false, true, false], "{name}");
+        }
         for (name, text) in [("host", "x.example"), ("queue_timeout", "3"), ("body_limit", "1")] {
             assert_eq!(with((name, text)), front, "{name}");
         }

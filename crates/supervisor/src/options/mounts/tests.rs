@@ -66,7 +66,7 @@ fn what_is_said_for_all_does_not_recycle_what_is_fresh() {
 #[test]
 fn a_server_without_mounts_has_one() {
     let only = all(&[layer(&[("prefix", "/app/")], &Origin::CommandLine)], &[]).unwrap();
-    assert_eq!((only.len(), only[0].name.as_str(), only[0].path.as_str()), (1, "app", "/app"));
+    assert_eq!((only.len(), only[0].name.as_str(), only[0].path.as_str()), (1, "/", "/app"));
     assert!(!only[0].declared);
     assert_eq!(all(&[], &[]).unwrap()[0].name, "/");
 }
