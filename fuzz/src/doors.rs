@@ -2,6 +2,7 @@
 //! seeds and judges the requests of `test/corpus` by `verdict`.
 
 use door::forwarded::{self, Field, Trust};
+use door::mounts::Mounts;
 use door::scan::Scan;
 use door::{Fault, path, proxy};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
@@ -10,8 +11,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 pub type Check = fn(&[u8]);
 
 /// Every check by the name of its target and of its directory in the corpus.
-pub const ALL: [(&str, Check); 4] =
-    [("http", http), ("proxy", proxy), ("forwarded", forwarded), ("path", path)];
+pub const ALL: [(&str, Check); 5] = [
+    ("http", http),
+    ("proxy", proxy),
+    ("forwarded", forwarded),
+    ("path", path),
+    ("mounts", mounts),
+];
 
 /// A request head as the HTTP library would read it, but with every line there was.
 struct Head {
@@ -165,5 +171,38 @@ pub fn path(data: &[u8]) {
     }
     if !path.contains(&b'%') {
         assert_eq!(path::clean(&path).as_deref(), Some(&path[..]));
+    }
+}
+
+/// A host and a path, in two lines, find a mount that nobody could take for another: resolved, the
+/// path lies there too, and the host is one of its own.
+pub fn mounts(data: &[u8]) {
+    const PLACES: [(&str, &str); 7] = [
+        ("", ""),
+        ("", "/a"),
+        ("", "/a/b"),
+        ("", "/b"),
+        ("a.example", "/a"),
+        ("*.example", ""),
+        ("*.b.example", "/b"),
+    ];
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some((host, sent)) = text.split_once('\n') else { return };
+    let hosts =
+        PLACES.map(|(host, _)| Vec::from_iter((!host.is_empty()).then(|| host.to_string())));
+    let all = (0..).zip(&hosts).map(|(i, hosts)| (i, &hosts[..], PLACES[i].1));
+    let mounts = Mounts::new(all);
+    let Some((found, end)) = mounts.find(Some(host), sent.as_bytes()) else { return };
+    let (host_of, place) = PLACES[found];
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    match host_of.strip_prefix('*') {
+        Some(suffix) => assert!(host.len() > suffix.len() && host.ends_with(suffix)),
+        None => assert!(host_of.is_empty() || host == host_of),
+    }
+    assert_eq!(path::split(sent, place).map(|(script, _)| script.len()), Some(end));
+    if let Some(clean) = path::clean(sent.as_bytes()) {
+        // What is clean is decoded; sent so, it would have to be encoded again.
+        let again = mounts.find(Some(&host), &path::encode(&clean));
+        assert_eq!(again.map(|(mount, _)| mount), Some(found));
     }
 }

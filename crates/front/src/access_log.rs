@@ -9,6 +9,8 @@ mod format;
 mod id;
 mod writer;
 
+use crate::here;
+use crate::mounts::Mount;
 use crate::options::Options;
 use crate::peer::Peer;
 use bytes::Bytes;
@@ -22,6 +24,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
+use wire::control::MountId;
 use wire::{Board, State, now_ns};
 use writer::Writer;
 
@@ -70,6 +73,8 @@ pub struct Times {
     worker: AtomicU32,
     /// Whom a trusted proxy speaks for.
     client: OnceLock<IpAddr>,
+    /// Where it went.
+    mount: OnceLock<Arc<Mount>>,
 }
 
 impl Times {
@@ -212,6 +217,15 @@ impl Drop for Entry {
             log.format.write(line, self, clock);
             log.writer.add(line);
         });
+    }
+}
+
+/// Notes where the request with this head goes.
+pub fn goes_to(head: &Parts, mount: MountId) {
+    if let Some(times) = head.extensions.get::<Arc<Times>>()
+        && let Some(mount) = here::mount(mount)
+    {
+        let _ = times.mount.set(mount);
     }
 }
 

@@ -81,6 +81,7 @@ impl Asking<'_> {
         let logged = log::begin(variables, &request, self.peer);
         let (entry, head) = logged.unzip();
         self.entry = entry;
+        head.iter().for_each(|head| access_log::goes_to(head, mount));
         let payload = gather(body, request.length, mount).await?;
         let times = head.as_ref().and_then(access_log::times);
         let id = head.as_ref().and_then(log::id);

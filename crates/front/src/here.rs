@@ -46,6 +46,16 @@ pub fn proxy(mount: MountId) -> Option<Arc<Proxy>> {
     with(|here| here.find(mount, |mounted| mounted.proxy.clone())).flatten()
 }
 
+/// A mount that has requests.
+pub fn mount(mount: MountId) -> Option<Arc<Mount>> {
+    with(|here| here.find(mount, |mounted| mounted.mount.clone()))
+}
+
+/// Before a line of the log that is about this mount.
+pub fn tag(mount: MountId) -> String {
+    with(|here| here.find(mount, |mounted| mounted.mount.tag())).unwrap_or_default()
+}
+
 /// Where a request of this host and path goes, and how much of the path names that place.
 pub fn route(host: Option<&str>, path: &str) -> Option<(MountId, usize)> {
     with(|here| {
@@ -315,3 +325,6 @@ impl Drop for Held {
         self.count(|count| count.saturating_sub(1));
     }
 }
+
+#[cfg(test)]
+mod tests;

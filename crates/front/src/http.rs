@@ -116,6 +116,7 @@ async fn answer(
     let asked = rules::judge(&head, peer, number).map_err(Refusal::Fault)?;
     access_log::speaks_for(&head, asked.claims.client);
     let place = rules::place(&head, &asked).map_err(Refusal::Fault)?;
+    access_log::goes_to(&head, place.mount);
     if body::expects_too_much(&head) {
         return Err(Refusal::BadExpectation.into());
     }

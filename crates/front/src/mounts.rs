@@ -76,6 +76,13 @@ pub struct Gone {
     tell: UnboundedSender<MountId>,
 }
 
+impl Gone {
+    /// Of this mount; says so there.
+    pub fn new(mount: MountId, tell: UnboundedSender<MountId>) -> Gone {
+        Gone { mount, tell }
+    }
+}
+
 impl Drop for Gone {
     fn drop(&mut self) {
         // Fails when the front has drained, and then nobody waits for it.
@@ -113,7 +120,7 @@ pub fn add(json: &str, fds: Vec<OwnedFd>, hands: &Hands) -> io::Result<()> {
 
 /// A mount is to go; `tell` is told when it has.
 pub fn remove(mount: MountId, tell: UnboundedSender<MountId>, hands: &Hands) {
-    let gone = Arc::new(Gone { mount, tell });
+    let gone = Arc::new(Gone::new(mount, tell));
     (1..hands.threads()).for_each(|other| {
         hands.tell(other - 1, Order::Unmount(mount, gone.clone()));
     });

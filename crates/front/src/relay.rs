@@ -4,6 +4,7 @@ use crate::admit::Ticket;
 use crate::aside::Aside;
 use crate::body::Stop;
 use crate::file::FilePart;
+use crate::here;
 use crate::proxy;
 use crate::pump;
 use crate::refuse::{Refusal, log};
@@ -107,7 +108,8 @@ async fn relay(
 /// The response whose head has come.
 fn respond(mut stream: Stream, head: Option<Built>, wants_body: bool) -> Response<ReplyBody> {
     let Some(Ok((mut response, declared))) = head else {
-        log("the app's reply has a header that HTTP does not allow");
+        let tag = here::tag(stream.mount);
+        log(&format!("{tag}the app's reply has a header that HTTP does not allow"));
         return Refusal::BadReply.response();
     };
     // HEAD and 304 name the length of a body that is not there (RFC 9110, section 8.6).
@@ -115,7 +117,7 @@ fn respond(mut stream: Stream, head: Option<Built>, wants_body: bool) -> Respons
         stream.declared = declared;
     }
     if stream.ended && stream.declared.is_some_and(|declared| declared != stream.length) {
-        wrong_length(stream.length);
+        wrong_length(stream.mount, stream.length);
         return Refusal::BadReply.response();
     }
     *response.body_mut() = body(stream);

@@ -6,6 +6,7 @@ use crate::aside::{self, Before, Hijack, goes_to_app};
 use crate::buffers;
 use crate::errors::{self, Outlet};
 use crate::file::FilePart;
+use crate::here;
 use crate::pump::Pumped;
 use crate::refuse::log;
 use crate::stats;
@@ -18,6 +19,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use wire::control::MountId;
 use wire::control::MountId;
 use wire::exchange::Kind;
 use wire::frame::{Decoder, Event, Malformed};
@@ -42,6 +44,8 @@ const LOOK: u32 = 128 * 1024;
 
 /// A reply being read from its slot.
 pub struct Stream {
+    /// Whose reply it is.
+    pub(crate) mount: MountId,
     /// None once the slot was given back.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) mount: MountId,
@@ -85,6 +89,7 @@ impl Stream {
     pub fn new(mut ticket: Ticket) -> Stream {
         let (errors, mount) = (ticket.errors.take(), ticket.mount);
         Stream {
+            mount: ticket.mount,
             ticket: Some(ticket),
             mount,
             decoder: Decoder::default(),
@@ -244,7 +249,7 @@ impl Stream {
     fn check_end(&mut self) {
         if self.ended && self.declared.is_some_and(|declared| self.length < declared) {
             self.cut = true;
-            wrong_length(self.length);
+            wrong_length(self.mount, self.length);
         }
     }
 
@@ -268,7 +273,7 @@ impl Stream {
         self.cut = true;
         // The worker is told by the ticket's end that nobody wants the rest.
         self.ticket = None;
-        wrong_length(self.length);
+        wrong_length(self.mount, self.length);
     }
 
     /// True: was waiting already, and nothing has woken it.
@@ -348,8 +353,9 @@ struct Look<'a> {
 }
 
 /// Says that the app's Content-Length is not the body's.
-pub fn wrong_length(length: u64) {
-    log(&format!("the app's Content-Length is wrong: the body is {length} bytes long"));
+pub fn wrong_length(mount: MountId, length: u64) {
+    let tag = here::tag(mount);
+    log(&format!("{tag}the app's Content-Length is wrong: the body is {length} bytes long"));
 }
 
 /// hyper's side of a stream, which the pump may share.

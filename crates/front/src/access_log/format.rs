@@ -62,6 +62,7 @@ struct Record<'a> {
     uri: Option<String>,
     protocol: Option<String>,
     host: Option<Cow<'a, str>>,
+    mount: Option<&'a str>,
     status: u16,
     bytes: u64,
     complete: bool,
@@ -134,6 +135,7 @@ fn json(line: &mut Vec<u8>, entry: &Entry, clock: &Clock, milliseconds: u32) {
         uri: entry.asked.as_ref().map(|(_, uri, _)| uri.to_string()),
         protocol: entry.asked.as_ref().map(|(.., version)| format!("{version:?}")),
         host: text(&entry.host),
+        mount: mount(entry),
         status: entry.status,
         bytes: entry.bytes,
         complete: entry.complete,
@@ -157,12 +159,13 @@ fn ltsv(line: &mut Vec<u8>, entry: &Entry, clock: &Clock) {
         None => ("-".into(), "-".into(), "-".into()),
     };
     let host = address(entry);
-    let texts: [(&str, &[u8]); 8] = [
+    let texts: [(&str, &[u8]); 9] = [
         ("host", host.as_bytes()),
         ("method", method.as_bytes()),
         ("uri", uri.as_bytes()),
         ("protocol", protocol.as_bytes()),
         ("vhost", bytes(&entry.host)),
+        ("mount", mount(entry).unwrap_or("-").as_bytes()),
         ("referer", bytes(&entry.referer)),
         ("ua", bytes(&entry.agent)),
         ("reqid", entry.id.as_bytes()),
@@ -194,6 +197,11 @@ fn address(entry: &Entry) -> Cow<'_, str> {
         (None, "") => "-".into(),
         (None, address) => address.into(),
     }
+}
+
+/// None of what was refused before it had one.
+fn mount(entry: &Entry) -> Option<&str> {
+    entry.times.mount.get().map(|mount| mount.name.as_str())
 }
 
 fn bytes(value: &Option<HeaderValue>) -> &[u8] {
