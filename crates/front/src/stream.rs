@@ -20,7 +20,6 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use wire::control::MountId;
-use wire::control::MountId;
 use wire::exchange::Kind;
 use wire::frame::{Decoder, Event, Malformed};
 use wire::sync::Ordering::*;
@@ -44,8 +43,6 @@ const LOOK: u32 = 128 * 1024;
 
 /// A reply being read from its slot.
 pub struct Stream {
-    /// Whose reply it is.
-    pub(crate) mount: MountId,
     /// None once the slot was given back.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) mount: MountId,
@@ -89,7 +86,6 @@ impl Stream {
     pub fn new(mut ticket: Ticket) -> Stream {
         let (errors, mount) = (ticket.errors.take(), ticket.mount);
         Stream {
-            mount: ticket.mount,
             ticket: Some(ticket),
             mount,
             decoder: Decoder::default(),
