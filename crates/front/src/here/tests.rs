@@ -24,7 +24,7 @@ fn arrival(id: u16, path: &str, ways: Option<(Arc<Segment>, std::os::fd::OwnedFd
     let (name, path) = (format!("m{id}"), path.to_string());
     let (hosts, serves, options) = (Vec::new(), Serves::App {}, MountOptions::default());
     let mount = Mount { id, name, hosts, path, declared: true, serves, options };
-    Arrival { mount: mount.into(), ways }
+    Arrival { mount: mount.into(), ways, proxy: None }
 }
 
 fn put(mount: MountId) -> u32 {
