@@ -106,7 +106,8 @@ class MountsTest < Helper::Case
             /shop%2Fadmin /shop/x/%2E./admin].freeze
   HOSTS = {
     %w[api.example /shop/x] => ["api", "", "/shop/x"], %w[API.Example:8080 /] => ["api", "", "/"],
-    %w[a.wild.example /shop] => ["api", "", "/shop"], %w[b.example /shop/x] => ["wild", "/shop", "/x"],
+    %w[a.wild.example /shop] => ["api", "", "/shop"],
+    %w[b.example /shop/x] => ["wild", "/shop", "/x"],
     %w[b.example /x] => ["root", "", "/x"], %w[wild.example /shop] => ["wild", "/shop", ""],
     %w[example /shop] => ["shop", "/shop", ""], %w[notapi.example.org /] => ["root", "", "/"]
   }.freeze
@@ -129,11 +130,15 @@ class MountsTest < Helper::Case
     client.write(*asked.map { |path| Client.request("GET #{path}") })
     names = { "/small" => "small", "/shop/admin/b" => "admin", "/" => "root" }
     got = asked.map { client.answer.body }
-    assert_equal(asked.map { |path| names.fetch(path, "shop") }, got.map { |body| JSON.parse(body)[0] })
+    assert_equal(asked.map { |path| names.fetch(path, "shop") }, got.map do |body|
+                                                                   JSON.parse(body)[0]
+                                                                 end)
     client.write(Client.request("HEAD /shop/a"))
-    assert_equal [200, nil], [client.answer(bodiless: true).status, client.quiet? ? nil : client.take(1)]
+    assert_equal [200, nil],
+                 [client.answer(bodiless: true).status, client.quiet? ? nil : client.take(1)]
     %w[/shop/x *].zip(%w[shop root]) do |target, name|
-      assert_equal [name, "OPTIONS"], JSON.parse(connect.ask("OPTIONS #{target}").body).values_at(0, 5)
+      assert_equal [name, "OPTIONS"],
+                   JSON.parse(connect.ask("OPTIONS #{target}").body).values_at(0, 5)
     end
   end
 
@@ -180,7 +185,8 @@ class MountsTest < Helper::Case
   end
 
   def test_a_mount_whose_workers_die_leaves_the_others_untouched
-    held, other = gate("gate-admin"), ask_for("/shop/admin/wait")
+    held = gate("gate-admin")
+    other = ask_for("/shop/admin/wait")
     held.arrived
     3.times do
       assert_equal 502, get("/shop/die").status
@@ -210,7 +216,8 @@ class MountsTest < Helper::Case
     assert_equal ["two", "/two", "/x"], everywhere("/two/x", "test")
     %w[/ /three /onetwo].each { |target| assert_equal 404, everywhere(target, "test") }
     client = connect
-    assert_equal [404, 404], [client.ask("OPTIONS *").status, client.ask("POST /x", body: "b").status]
+    assert_equal [404, 404],
+                 [client.ask("OPTIONS *").status, client.ask("POST /x", body: "b").status]
     # Nothing is wrong with the connection.
     assert_equal "one", JSON.parse(client.get("/one").body).first
     # Only what could be meant for another mount is refused.
