@@ -211,6 +211,8 @@ class MrubyLevelsTest < Helper::Case
         bind = ["unix://#{socket}"]
         engine = "mruby"
         workers = 1
+        [[mount]]
+        path = "/"
         rackup = "hello.ru"
       TOML
       log = File.join(directory, "log")

@@ -244,7 +244,8 @@ impl Frozen {
 impl Records {
     /// Gives the current pool more of the region. False: there is no more.
     fn grow(&mut self, bytes: usize) -> bool {
-        let bytes = round_up(bytes + 2 * PAGE, STEP);
+        // The allocator looks among blocks that are sure to suffice: up to a 32nd larger.
+        let bytes = round_up(bytes + bytes / 16 + 2 * PAGE, STEP);
         if self.end.checked_add(bytes).is_none_or(|end| end > self.limit) {
             return false;
         }
