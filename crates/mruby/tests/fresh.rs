@@ -75,6 +75,9 @@ fn an_exhausted_interpreter_comes_back() {
         assert_eq!(int(&interp, "$g += 1; 'x' * 1_000_000; $g"), 2);
         interp.reset();
     }
+    // One large object is no more than many small ones.
+    assert_eq!(int(&interp, "Array.new(1_500_000, 1).size"), 1_500_000);
+    interp.reset();
     // With no collector a request makes more garbage than it may have: then it collects.
     assert_eq!(int(&interp, "100.times { 'x' * 1_000_000 }; 1"), 1);
     assert!(!interp.is_exhausted());

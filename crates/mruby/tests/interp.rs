@@ -209,6 +209,9 @@ fn memory_has_a_limit() {
     let interp = Interp::open(&Limits { memory: 16 << 20 }).unwrap();
     int(&interp, "s = ''; 3.times { s << 'x' * 1_000_000 }; s.size");
     assert!(!interp.is_exhausted());
+    let interp = Interp::open(&Limits { memory: 64 << 20 }).unwrap();
+    assert_eq!(int(&interp, "Array.new(3_000_000, 1).size"), 3_000_000);
+    assert_eq!(int(&interp, "('x' * 3_000_000).bytes.size"), 3_000_000);
 }
 
 #[test]
