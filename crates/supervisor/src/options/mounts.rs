@@ -223,7 +223,11 @@ impl Maker<'_> {
             _ => ("prefork", Isolation::Prefork),
         };
         match (engine, level) {
-            (Engine::Cruby, Isolation::Prefork | Isolation::Fresh) if threads > 1 => {
+            // What a request of mruby has opened is closed after it by the whole process.
+            (Engine::Cruby, Isolation::Prefork | Isolation::Fresh)
+            | (Engine::Mruby, Isolation::Fresh)
+                if threads > 1 =>
+            {
                 let by = self
                     .said
                     .given("threads")
