@@ -34,8 +34,8 @@ class LabAppsTest < Minitest::Test
 
   def test_every_application_is_here
     files = Dir["**/*.ru", base: APPS].map { |file| file.delete_suffix(".ru") }
-    assert_equal %w[alloc bodies doors gc hello hello_lab rails/config release sinatra sleep work],
-                 files.sort
+    assert_equal %w[alloc bodies doors gc hello hello_lab neighbours rails/config release sinatra
+                    sleep work], files.sort
   end
 
   def test_hello_is_bare
@@ -68,6 +68,11 @@ class LabAppsTest < Minitest::Test
     assert_equal Process.pid.to_s, answer["X-Lab-Worker"]
     assert_equal "ok", get("sleep").body
     assert_lab_routes("sleep")
+  end
+
+  def test_neighbours_are_two_apps_in_one
+    assert_equal(%w[ok ok], %w[/a/5 /b/5].map { |path| get("neighbours", path).body })
+    assert_equal 404, self.class.app("neighbours").get("/c").status
   end
 
   def test_work_is_the_same_every_time

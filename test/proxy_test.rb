@@ -129,23 +129,25 @@ class ProxyTest < Helper::Case
 
   def test_the_dead_are_skipped_and_used_again
     server
-    one = answering("two-a")
-    two = answering("two-b")
-    @backends.delete(one).stop
+    backends = %w[two-a two-b].to_h { |name| [name, answering(name)] }
+    # The one that was used last is the first to be asked.
+    dead = get("/two").body
+    alive, = backends.keys - [dead]
+    @backends.delete(backends.fetch(dead)).stop
     answers = Array.new(3) { connect.ask("POST /two", body: "x") }
     answers += Array.new(2) { get("/two") }
-    assert_equal [[200, "two-b"]], answers.map { |answer| [answer.status, answer.body] }.uniq
-    wait_for_log(%r{mount two: unix:#{PLACE}/two-a cannot be reached: .*: is it running\?$})
+    assert_equal [[200, alive]], answers.map { |answer| [answer.status, answer.body] }.uniq
+    wait_for_log(%r{mount two: unix:#{PLACE}/#{dead} cannot be reached: .*: is it running\?$})
     # Nobody is there at all: requests wait for a restart.
-    @backends.delete(two).stop
+    @backends.delete(backends.fetch(alive)).stop
     waiting = ask_for("/two")
-    wait_for_log(%r{mount two: unix:#{PLACE}/two-b cannot be reached})
-    answering("two-a")
-    assert_equal "two-a", waiting.answer.body
-    wait_for_log(%r{mount two: unix:#{PLACE}/two-a is back$})
-    assert_equal 1, server.log.scan("two-a is back").size
-    answering("two-b", after: 0.05)
-    wait_for_log(%r{mount two: unix:#{PLACE}/two-b is back$})
+    wait_for_log(%r{mount two: unix:#{PLACE}/#{alive} cannot be reached})
+    answering(dead)
+    assert_equal dead, waiting.answer.body
+    wait_for_log(%r{mount two: unix:#{PLACE}/#{dead} is back$})
+    assert_equal 1, server.log.scan("#{dead} is back").size
+    answering(alive, after: 0.05)
+    wait_for_log(%r{mount two: unix:#{PLACE}/#{alive} is back$})
   end
 
   def test_what_a_backend_is_told_and_what_its_client_gets

@@ -155,8 +155,12 @@ impl Mount {
         let candidate = (self.generations.iter())
             .find(|(_, g)| g.role == Role::Candidate && g.living() >= enough)
             .map(|(number, _)| *number);
-        if let Some(number) = candidate {
-            self.switch_to(number, now, actions);
+        let Some(number) = candidate else { return };
+        let comes = self.serving == 0;
+        self.switch_to(number, now, actions);
+        // At the start nobody waits for a mount: they wait for the server.
+        if comes && phase == Phase::Running {
+            actions.push(Action::Settled { generation: self.which(number), outcome: Ok(()) });
         }
     }
 

@@ -31,8 +31,8 @@ impl Mount {
             };
             let line = format!("generation {number} serves, generation {before} {fate}");
             actions.push(self.say(&line));
+            actions.push(Action::Settled { generation: self.which(number), outcome: Ok(()) });
         }
-        actions.push(Action::Settled { generation: self.which(number), outcome: Ok(()) });
     }
 
     /// A held generation leaves when its time is over.
