@@ -145,7 +145,7 @@ loom:
 
 # A server that hangs must not make the tests hang: what takes longer than this is broken.
 blackbox:
-	@timeout --foreground 900 $(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
+	@timeout --foreground 1500 $(RUBY) -Ilib -Itest -rminitest/autorun -e 'ARGV.each { |file| load file }' test/*_test.rb
 
 examples:
 	@$(RUBY) -Iexamples/magtag -rminitest/autorun -e 'ARGV.each { |file| load file }' \
