@@ -1,10 +1,8 @@
 # frozen_string_literal: true
 
 require "helper_case"
-require "erb"
 require "json"
-require "securerandom"
-require "time"
+require "open3"
 
 # What the gems for mruby promise to have in common with CRuby is what CRuby does: the same files
 # are run in mruby by crates/mruby/tests/gems.rs and crates/text/tests.
@@ -13,9 +11,10 @@ class MrubyGemsTest < Minitest::Test
 
   Dir["#{ROOT}/crates/mruby/tests/gems/*.rb"].each do |file|
     define_method("test_#{File.basename(file, ".rb")}_lines_are_true_in_cruby") do
-      lines = File.readlines(file, chomp: true).grep_v(/\A(#|\z)/)
-      refute_empty lines
-      lines.each { |line| check(line) }
+      # In a Ruby of its own: what other tests have loaded changes what core classes do.
+      output, status = Open3.capture2e(RbConfig.ruby, "#{ROOT}/test/apps/lines_are_true.rb", file)
+      assert status.success?, output
+      assert_match(/\A[1-9]\d* lines\n\z/, output)
     end
   end
 
@@ -46,21 +45,6 @@ class MrubyGemsTest < Minitest::Test
     end
   rescue RegexpError
     "error"
-  end
-
-  # As the file's lines are read in mruby: `expression # => expected`, `expression # raises Class`.
-  def check(line)
-    context = Object.new.instance_eval { binding }
-    if line =~ / # raises (\S+)\z/
-      expression = $`
-      error = Object.const_get($1)
-      assert_raises(error, line) { quietly { context.eval(expression) } }
-    else
-      expression, _, expected = line.rpartition(" # => ")
-      got = quietly { context.eval(expression) }
-      want = context.eval(expected)
-      assert_equal [want, want.class], [got, got.class], line
-    end
   end
 
   # Some lines warn, as they should.
