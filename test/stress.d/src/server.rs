@@ -163,7 +163,7 @@ pub fn orphans() -> Vec<i32> {
 fn open_segment(pid: u32) -> Option<Segment> {
     let list = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let memfd = list.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
-        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("/memfd:oribi"))
+        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("/memfd:oribi "))
     })?;
     let file = File::options().read(true).write(true).open(memfd).ok()?;
     Segment::open(file.as_fd().try_clone_to_owned().ok()?).ok()
