@@ -264,13 +264,7 @@ class CgiServeTest < Helper::Case
                  place.cgi("serve").first)
   end
 
-  # Whether everybody may read what a server of another user needs.
-  def self.open_to_others?(path)
-    up = File.dirname(path)
-    File.world_readable?(path) && (up == path || open_to_others?(up))
-  end
-
-  if Process.uid.zero? && [Oribi::Binary.path, __FILE__].all? { |path| open_to_others?(path) }
+  if Helper.can_be_another_user?
     def test_it_needs_no_privileges
       user = Etc.getpwnam("www-data")
       place(before: ["setpriv", "--reuid=www-data", "--regid=www-data", "--clear-groups"],

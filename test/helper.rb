@@ -2,6 +2,7 @@
 
 require "minitest"
 require "net/http"
+require "pathname"
 require "socket"
 require "tmpdir"
 require "oribi/binary"
@@ -71,6 +72,16 @@ module Helper
 
   # Rack's release as a number: 2.2, 3.1.
   def rack = @rack ||= Float(Gem::Specification.find_by_name("rack").version.to_s[/\A\d+\.\d+/])
+
+  # Whether a server may run as somebody else, who must be able to read all it needs.
+  def can_be_another_user?
+    Process.uid.zero? && [Oribi::Binary.path, __FILE__].all? do |path|
+      path = File.realpath(path)
+      File.world_readable?(path) && Pathname(path).dirname.ascend.all? do |directory|
+        directory.stat.mode.anybits?(0o001)
+      end
+    end
+  end
 
   def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
 end

@@ -169,6 +169,22 @@ class MountControlTest < Minitest::Test
     assert_stops
   end
 
+  # What did not come to serve is a change still to be made.
+  def test_one_laid_out_otherwise_that_does_not_load_can_be_tried_again
+    before = ask("/blog/b")
+    write("oribi.rb", TWO.sub('"/blog", rackup: "app.ru"', '\0, threads: 2'))
+    write("broken", "")
+    assert_match(/no database here/, refused("reload"))
+    Helper.wait_until("it is gone") { status.count { |one| one["name"] == "blog" } == 1 }
+    assert_equal [before, 1], [ask("/blog/b"), mount("blog")["threads"]]
+    File.unlink(File.join(@server.directory, "broken"))
+    assert_match(/blog: generation 1 serves/, done("reload"))
+    Helper.wait_until("the one before is gone") { status.count { |one| one["name"] == "blog" } == 1 }
+    assert_equal [2, before[1]], [mount("blog")["threads"], ask("/blog/b")[1]]
+    assert_equal "done", done("reload").lines.last.chomp
+    assert_stops
+  end
+
   def test_what_is_wrong_changes_nothing
     before = status.map { |one| one.values_at("name", "serving", "workers") }
     blog = ask("/blog/b")

@@ -223,7 +223,10 @@ class MrubyLevelsTest < Helper::Case
       assert_equal "hello", keep(Helper::Client.unix(socket)).get.body
       assert_equal %w[front mold worker], Helper.family(pid).drop(1).map(&:role)
       Process.kill("TERM", pid)
-      assert_equal 0, Process.wait2(pid).last.exitstatus
+      status, pid = Process.wait2(pid).last, nil
+      assert_equal 0, status.exitstatus
+    ensure
+      Process.kill("KILL", pid) && Process.wait(pid) if pid
     end
   end
 end

@@ -2,7 +2,6 @@
 
 require "etc"
 require "helper_case"
-require "pathname"
 
 # The server as a process: in the background, with a pid file, in another directory.
 class ProcessTest < Helper::Case
@@ -127,14 +126,6 @@ class PrivilegesTest < Helper::Case
   USER = Etc.getpwnam("nobody")
   GROUP = Etc.getgrnam("www-data")
 
-  # Others must be able to read what they run.
-  def self.open_to_others?(path)
-    path = File.realpath(path)
-    File.world_readable?(path) && Pathname(path).dirname.ascend.all? do |directory|
-      directory.stat.mode.anybits?(0o001)
-    end
-  end
-
   def ids(pid) = File.read("/proc/#{pid}/status").scan(/^(?:U|G)id:\s+(\d+)/).flatten.map(&:to_i)
 
   def assert_dropped(how)
@@ -169,7 +160,7 @@ class PrivilegesTest < Helper::Case
     FileUtils.remove_entry(@directory)
   end
 
-  if Process.uid.zero? && [Oribi::Binary.path, __FILE__].all? { |path| open_to_others?(path) }
+  if Helper.can_be_another_user?
     def test_all_but_the_supervisor_run_as_the_user = assert_dropped(:oribi)
 
     def test_so_it_is_under_rackup = assert_dropped(:rackup)

@@ -160,7 +160,11 @@ class StartServerTest < Helper::Case
   # Inodes of the sockets that listen, of those a process has open.
   def listeners_of(pid)
     listening = File.readlines("/proc/net/tcp").grep(/ 0A /).map { |line| line.split[9] }
-    links = Dir["/proc/#{pid}/fd/*"].map { |fd| File.readlink(fd)[/socket:\[(\d+)\]/, 1] }
+    links = Dir["/proc/#{pid}/fd/*"].map do |fd|
+      File.readlink(fd)[/socket:\[(\d+)\]/, 1]
+    rescue Errno::ENOENT
+      # It has been closed since.
+    end
     links.compact & listening
   end
 end

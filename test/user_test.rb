@@ -2,7 +2,6 @@
 
 require "etc"
 require "helper_case"
-require "pathname"
 
 # `user`, the limits and `weight` of a mount: an app that tries what it may not, beside one that
 # must not notice.
@@ -20,14 +19,6 @@ class UserTest < Helper::Case
   RUBY
   FILES_OF_IT = { "release" => "1", "oribi.rb" => CONFIG,
                   "tight.ru" => Helper::Case.source("trespass.ru") }.freeze
-
-  # Others must be able to read what they run.
-  def self.open_to_others?(path)
-    path = File.realpath(path)
-    File.world_readable?(path) && Pathname(path).dirname.ascend.all? do |directory|
-      directory.stat.mode.anybits?(0o001)
-    end
-  end
 
   def self.shared
     app = Helper::Case.source("deploy.ru")
@@ -48,7 +39,7 @@ class UserTest < Helper::Case
 
   def nice(pid) = File.read("/proc/#{pid}/stat").rpartition(")").last.split[16].to_i
 
-  if Process.uid.zero? && [Oribi::Binary.path, __FILE__].all? { |path| open_to_others?(path) }
+  if Helper.can_be_another_user?
     def setup
       @before = other.body
     end

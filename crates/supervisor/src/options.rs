@@ -85,7 +85,7 @@ pub struct Process {
 pub fn resolve(layers: &[Layer], declared: &[Declared]) -> Result<Settings, String> {
     layers::check(layers)?;
     let said = Said(layers);
-    Ok(Settings {
+    let settings = Settings {
         binds: said.binds()?.into_iter().map(|(address, _)| address).collect(),
         front_threads: said.count("front_threads")? as u16,
         listening: listening(&said)?,
@@ -96,10 +96,26 @@ pub fn resolve(layers: &[Layer], declared: &[Declared]) -> Result<Settings, Stri
         front: front_options(&said)?,
         shutdown_timeout: said.seconds("shutdown_timeout")?,
         mounts: mounts::all(layers, declared)?,
-    })
+    };
+    settings.check()?;
+    Ok(settings)
 }
 
 impl Settings {
+    /// What each setting allows, but not together.
+    fn check(&self) -> Result<(), String> {
+        let proxy = self.mounts.iter().find(|mount| !mount.has_app());
+        match proxy {
+            // Only segments say when a request came, and it has none.
+            Some(proxy) if !self.process.idle_timeout.is_zero() => Err(format!(
+                "idle_timeout: requests to a proxy (mount {}) do not keep the server up; \
+                 set idle_timeout to 0 or leave the proxy out",
+                proxy.name
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Files that are opened again later, or by others, are those that their names lead to then.
     pub fn make_absolute(&mut self, place: &Place) {
         let is_stream = |path: &Path| ["stdout", "stderr"].map(Path::new).contains(&path);
@@ -245,5 +261,14 @@ mod tests {
         assert!(error(late).starts_with("request_timeout_soft: 5 is not less than"));
         let many = layer(&[("workers", &["100"]), ("threads", &["10"])]);
         assert!(error(many).contains("1000 threads; at most 512"));
+        let idle = |seconds| {
+            let mut proxy = Declared::app(&Origin::CommandLine, "/old", Path::new(""));
+            proxy.said = layer(&[("path", &["/old"]), ("proxy", &["unix:/a.sock"])]);
+            resolve(&[layer(&[("idle_timeout", &[seconds])])], &[proxy]).map(|_| ())
+        };
+        assert!(
+            idle("900").unwrap_err().starts_with("idle_timeout: requests to a proxy (mount old)")
+        );
+        assert_eq!(idle("0"), Ok(()));
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::garbage;
 use crate::process::duplicate;
-use crate::ruby::{self, Method};
+use crate::ruby::{self, DataType, Method};
 use rb_sys::*;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -30,7 +30,7 @@ struct Handle<T> {
 
 /// What the three kinds have in common.
 trait Metric: Copy + Default + Send + Sync + 'static {
-    const TYPE: &'static Type;
+    const TYPE: &'static DataType;
     fn find(counters: &Counters, name: &str, bounds: &[f64]) -> Result<Self, Refused>;
     /// Adds what `from` has counted.
     fn take_over(self, from: Self);
@@ -55,33 +55,12 @@ impl<T: Metric> Movable for Handle<T> {
     }
 }
 
-struct Type(rb_data_type_t);
-
-// SAFETY: never written after it was built.
-unsafe impl Sync for Type {}
-
-const fn data_type(name: &'static CStr) -> Type {
-    Type(rb_data_type_t {
-        wrap_struct_name: name.as_ptr(),
-        function: rb_data_type_struct__bindgen_ty_1 {
-            dmark: None,
-            dfree: None,
-            dsize: None,
-            dcompact: None,
-            reserved: [std::ptr::null_mut(); 1],
-        },
-        parent: std::ptr::null(),
-        data: std::ptr::null_mut(),
-        flags: 0,
-    })
-}
-
-static COUNTER: Type = data_type(c"Oribi::Counter");
-static GAUGE: Type = data_type(c"Oribi::Gauge");
-static HISTOGRAM: Type = data_type(c"Oribi::Histogram");
+static COUNTER: DataType = DataType::new(c"Oribi::Counter");
+static GAUGE: DataType = DataType::new(c"Oribi::Gauge");
+static HISTOGRAM: DataType = DataType::new(c"Oribi::Histogram");
 
 impl Metric for Counter {
-    const TYPE: &'static Type = &COUNTER;
+    const TYPE: &'static DataType = &COUNTER;
     fn find(counters: &Counters, name: &str, _: &[f64]) -> Result<Self, Refused> {
         counters.counter(name)
     }
@@ -91,7 +70,7 @@ impl Metric for Counter {
 }
 
 impl Metric for Gauge {
-    const TYPE: &'static Type = &GAUGE;
+    const TYPE: &'static DataType = &GAUGE;
     fn find(counters: &Counters, name: &str, _: &[f64]) -> Result<Self, Refused> {
         counters.gauge(name)
     }
@@ -103,7 +82,7 @@ impl Metric for Gauge {
 }
 
 impl Metric for Histogram {
-    const TYPE: &'static Type = &HISTOGRAM;
+    const TYPE: &'static DataType = &HISTOGRAM;
     fn find(counters: &Counters, name: &str, bounds: &[f64]) -> Result<Self, Refused> {
         counters.histogram(name, bounds)
     }

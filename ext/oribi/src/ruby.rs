@@ -6,6 +6,32 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::fmt;
 use std::mem::transmute;
 
+/// What marks the Ruby objects of one of our classes. What they point to lives as long as the
+/// process, so that there is nothing to mark or to free.
+pub struct DataType(pub rb_data_type_t);
+
+// SAFETY: never written after it was built.
+unsafe impl Sync for DataType {}
+
+impl DataType {
+    /// The name is for Ruby's messages.
+    pub const fn new(name: &'static CStr) -> DataType {
+        DataType(rb_data_type_t {
+            wrap_struct_name: name.as_ptr(),
+            function: rb_data_type_struct__bindgen_ty_1 {
+                dmark: None,
+                dfree: None,
+                dsize: None,
+                dcompact: None,
+                reserved: [std::ptr::null_mut(); 1],
+            },
+            parent: std::ptr::null(),
+            data: std::ptr::null_mut(),
+            flags: 0,
+        })
+    }
+}
+
 /// A Ruby method in Rust with the arguments behind `self` given by the array's length.
 pub enum Method {
     /// Any number of arguments: how many, where, and `self`.

@@ -1,9 +1,9 @@
 //! `Oribi::Native::Seat`: a worker thread's place at the queue, as a Ruby object.
 
-use crate::ruby::{self, Method};
+use crate::ruby::{self, DataType, Method};
 use crate::{env, garbage, gvl, process};
 use rb_sys::*;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,26 +49,7 @@ pub enum Stage {
     Hijacked,
 }
 
-struct DataType(rb_data_type_t);
-
-// SAFETY: never written after it was built.
-unsafe impl Sync for DataType {}
-
-const NAME: &CStr = c"Oribi::Native::Seat";
-
-static TYPE: DataType = DataType(rb_data_type_t {
-    wrap_struct_name: NAME.as_ptr(),
-    function: rb_data_type_struct__bindgen_ty_1 {
-        dmark: None,
-        dfree: None,
-        dsize: None,
-        dcompact: None,
-        reserved: [std::ptr::null_mut(); 1],
-    },
-    parent: std::ptr::null(),
-    data: std::ptr::null_mut(),
-    flags: 0,
-});
+static TYPE: DataType = DataType::new(c"Oribi::Native::Seat");
 
 /// Defines the class and `Oribi::Native.seats`.
 pub fn define(native: VALUE) -> VALUE {

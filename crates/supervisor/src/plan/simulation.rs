@@ -30,10 +30,17 @@ fn crowded(seed: u64) -> World {
 
 fn through_chaos(seed: u64) -> World {
     let mut world = crowded(seed);
-    world.chaos = true;
-    world.later(Duration::ZERO, Fate::Chaos);
-    world.turn_for(Duration::from_secs(60));
+    world.turn_through_chaos();
     world
+}
+
+/// Nothing hits it any more: all is as it should be, and stays so.
+fn settles(mut world: World, seed: u64) {
+    world.turn_for(CALM);
+    world.assert_calm(seed);
+    let before = world.actions;
+    world.turn_for(CALM);
+    assert_eq!(world.actions, before, "seed {seed}: nothing is done when nothing happens");
 }
 
 #[test]
@@ -41,11 +48,7 @@ fn after_any_chaos_the_wanted_workers_serve() {
     for seed in 0..200 {
         let mut world = through_chaos(seed);
         world.chaos = false;
-        world.turn_for(CALM);
-        world.assert_calm(seed);
-        let before = world.actions;
-        world.turn_for(CALM);
-        assert_eq!(world.actions, before, "seed {seed}: nothing is done when nothing happens");
+        settles(world, seed);
     }
 }
 

@@ -213,7 +213,17 @@ impl Supervisor {
         let tag = self.tag(id);
         let app = self.apps.remove(&id).map(|app| app.settings);
         let Some(mount) = app.or_else(|| self.going.remove(&id)) else { return };
-        self.strike_out(&mount);
+        match self.heirs.remove(&id).and_then(|before| self.apps.get(&before)) {
+            // It was to take the place of one that now stays as it was.
+            Some(before) => {
+                let stays = before.settings.clone();
+                let mut all = self.settings.mounts.iter_mut();
+                all.find(|one| one.name == stays.name)
+                    .into_iter()
+                    .for_each(|one| *one = stays.clone());
+            }
+            None => self.strike_out(&mount),
+        }
         say(&format!("{tag}the mount is gone"));
         let Some(desk) = &mut self.desk else { return };
         desk.settle(|wait| {

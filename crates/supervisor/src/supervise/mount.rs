@@ -52,13 +52,12 @@ impl App {
         mold_line: MoldLine,
         front_threads: u16,
     ) -> io::Result<App> {
-        let timeouts = [settings.worker.request_timeout, settings.worker.request_timeout_soft];
         let now = Instant::now();
         Ok(App {
             joined: None,
             segment: Segment::create()?,
             exchanges: Exchanges::new(front_threads)?,
-            clocks: Clocks::new(&timeouts),
+            clocks: clocks(&settings),
             watch: Watch::new(&settings.recycling, now),
             changes: Changes::new(mold_line.place(), &settings.watch, now),
             pruning: false,
@@ -70,8 +69,7 @@ impl App {
     /// Other settings from now on; what workers know of them comes with their next generation.
     pub(super) fn renew(&mut self, settings: options::Mount) {
         let now = Instant::now();
-        let timeouts = [settings.worker.request_timeout, settings.worker.request_timeout_soft];
-        self.clocks = Clocks::new(&timeouts);
+        self.clocks = clocks(&settings);
         self.watch = Watch::new(&settings.recycling, now);
         self.changes = Changes::new(self.mold_line.place(), &settings.watch, now);
         self.settings = settings;
@@ -130,6 +128,10 @@ impl App {
     }
 }
 
+fn clocks(settings: &options::Mount) -> Clocks {
+    Clocks::new(&[settings.worker.request_timeout, settings.worker.request_timeout_soft])
+}
+
 impl Supervisor {
     /// A mount more. Requests go there once its app serves, or at once if it has none.
     pub(super) fn mount(&mut self, settings: options::Mount) -> io::Result<MountId> {
@@ -137,9 +139,10 @@ impl Supervisor {
         self.counters.server().claim_row(&settings.name);
         if settings.has_app() {
             let line = self.lines.of(&settings).map_err(io::Error::other)?;
-            let limits = App::limits(&settings, self.settings.shutdown_timeout);
-            self.pending.push_back(Event::Mount(id, tag(&settings), limits));
-            self.apps.insert(id, App::new(settings, line, self.settings.front_threads)?);
+            let app = App::new(settings, line, self.settings.front_threads)?;
+            let limits = App::limits(&app.settings, self.settings.shutdown_timeout);
+            self.pending.push_back(Event::Mount(id, tag(&app.settings), limits));
+            self.apps.insert(id, app);
         } else {
             self.plain.insert(id, settings);
             self.route(id);

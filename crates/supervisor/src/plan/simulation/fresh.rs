@@ -23,11 +23,7 @@ fn used_workers_are_replaced_without_a_word_and_without_waiting() {
         world.turn_for(Duration::from_secs(10));
         each.push((world.answered - before) / world.target());
         world.busy = false;
-        world.turn_for(CALM);
-        world.assert_calm(seed);
-        let before = world.actions;
-        world.turn_for(CALM);
-        assert_eq!(world.actions, before, "seed {seed}: nothing is done when nothing happens");
+        settles(world, seed);
     }
     // One lasts 100 ms and the next comes 25 ms later; a fork takes 20 ms, which do not count.
     let mean = each.iter().sum::<usize>() / each.len();
@@ -38,12 +34,9 @@ fn used_workers_are_replaced_without_a_word_and_without_waiting() {
 fn after_any_chaos_spares_stand_ready() {
     for seed in 0..60 {
         let mut world = busy(seed);
-        world.chaos = true;
-        world.later(Duration::ZERO, Fate::Chaos);
-        world.turn_for(Duration::from_secs(60));
+        world.turn_through_chaos();
         (world.chaos, world.busy) = (false, false);
-        world.turn_for(CALM);
-        world.assert_calm(seed);
+        settles(world, seed);
     }
 }
 

@@ -35,6 +35,9 @@ impl Supervisor {
         if self.reread.is_some() {
             return Err("the settings are being read already: ask again".into());
         }
+        if !self.heirs.is_empty() {
+            return Err("a mount is just being replaced: ask again".into());
+        }
         let Some(origin) = &self.origin else {
             return Err("this server's settings are its caller's: start it anew with others".into());
         };
@@ -85,19 +88,17 @@ impl Supervisor {
                 self.lines.of(&new.mounts[index])?;
             }
         }
-        let mut waits = Vec::new();
-        for name in &changes.gone {
-            if let Ok(id) = self.named(name) {
-                self.unmount(id);
-                waits.push(id);
-            }
-        }
+        // By their names now: one that serves something else comes under the same name.
+        let gone = changes.gone.iter().filter_map(|name| self.named(name).ok());
+        let mut waits: Vec<MountId> = gone.collect();
+        let gone = waits.clone();
         for index in changes.new {
             waits.extend(self.begin(new.mounts[index].clone())?);
         }
         for changed in changes.changed {
             waits.extend(self.change(new.mounts[changed.index].clone(), &changed)?);
         }
+        gone.into_iter().for_each(|id| self.unmount(id));
         std::mem::swap(&mut self.settings.mounts, &mut new.mounts);
         self.more = more;
         if waits.is_empty() {

@@ -19,6 +19,13 @@ pub(in super::super) fn limits(seed: u64, workers: u16, threads: u16) -> Limits 
 }
 
 impl World {
+    /// A minute in which anything happens; it goes on until `chaos` is taken back.
+    pub(in super::super) fn turn_through_chaos(&mut self) {
+        self.chaos = true;
+        self.later(Duration::ZERO, Fate::Chaos);
+        self.turn_for(Duration::from_secs(60));
+    }
+
     pub(super) fn mold_dies(&mut self, generation: GenerationId, id: u64) {
         let Some((found, ready)) = self.molds.get(&generation).copied() else { return };
         if found != id {
