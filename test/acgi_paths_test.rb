@@ -27,7 +27,9 @@ class AcgiPathsTest < Minitest::Test
   end
 
   def test_what_web_servers_send
-    found = FILES.flat_map { |file| requests(file).map { |request| [File.basename(file), *request] } }
+    found = FILES.flat_map do |file|
+      requests(file).map { |request| [File.basename(file), *request] }
+    end
     assert_operator found.size, :>=, 80
     wrong = found.filter_map do |file, label, wanted, params|
       got = "[#{ACGI::Paths.of(params).join('][')}]"

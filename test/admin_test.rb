@@ -86,12 +86,13 @@ class AdminTest < Helper::Case
   end
 
   def requests_are_counted
-    assert_equal ["ready\n", "ok\n"], [admin("/readyz").body, admin("/healthz").body]
+    assert_equal %W[ready\n ok\n], [admin("/readyz").body, admin("/healthz").body]
     3.times { get("/") }
     get("/missing")
     get("/boom")
     get("/garbage")
-    keep(Helper::Client.tcp(port)).write("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 7\r\n\r\n1234567")
+    keep(Helper::Client.tcp(port))
+      .write("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 7\r\n\r\n1234567")
     keep(Helper::Client.tcp(port)).write("GET / HTTP/9.9\r\n\r\n")
     ok = { mount: "/", status: "2xx" }
     wait_for_sample(5, "oribi_requests_total", **ok)
@@ -239,7 +240,8 @@ class AdminTest < Helper::Case
     door.arrived
     server.signal("TERM")
     wait_until("it is not ready") { admin("/readyz").status == 503 }
-    assert_equal ["the server is stopping\n", "ok\n"], %w[/readyz /healthz].map { |path| admin(path).body }
+    answers = %w[/readyz /healthz].map { |path| admin(path).body }
+    assert_equal ["the server is stopping\n", "ok\n"], answers
     door.release
     assert_equal 200, waiting.answer.status
     server.wait

@@ -79,9 +79,9 @@ class CountersTest < Helper::Case
     end
   end
 
-  def concurrently(clients, times)
+  def concurrently(clients, times, &block)
     share = times / clients
-    Array.new(clients) { Thread.new { Array.new(share) { yield } } }.flat_map(&:value)
+    Array.new(clients) { Thread.new { Array.new(share, &block) } }.flat_map(&:value)
   end
 
   def command(*words)

@@ -157,6 +157,22 @@ class FreshTest < Helper::Case
     assert_equal 6, counts["before_fork"]
   end
 
+  # The mold asks once more before its first fork, when there is a server already.
+  def test_a_warm_up_that_fails_when_repeated_ends_nothing
+    self.class.stop
+    app = <<~'RUBY'
+      count = 0
+      run(lambda do |env|
+        env["PATH_INFO"] == "/warm" && (count += 1) > 1 and raise "only once"
+        [200, {}, ["warmed #{count} times"]]
+      end)
+    RUBY
+    @server = Helper::Server.new(:oribi, "--isolation", "fresh", "--workers", "1",
+                                 "--warm-up", "/warm", app: app).ready
+    assert_equal ["warmed 2 times"] * 3, Array.new(3) { ask("/").body }
+    assert_match(/warm_up: GET \/warm raised .*only once/, server.log)
+  end
+
   private
 
   # A request on a connection of its own.

@@ -54,7 +54,8 @@ class GatewayRulesTest < Helper::Case
      ->(target) { unpack(kept.get(target)).transform_values(&:first) }].each do |ask|
       %w[/env /env/ /env/a%2Fb/].each do |rest|
         env = ask.call("/app#{rest}")
-        assert_equal ["/app", rest, "/app#{rest}"], env.values_at("SCRIPT_NAME", "PATH_INFO", "REQUEST_URI")
+        assert_equal ["/app", rest, "/app#{rest}"],
+                     env.values_at("SCRIPT_NAME", "PATH_INFO", "REQUEST_URI")
       end
     end
     %w[/ /env /apple /x/app/env].each do |elsewhere|

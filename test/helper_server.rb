@@ -57,7 +57,8 @@ module Helper
       Helper.wait_until("the server serves; its log: #{log}") do
         raise Minitest::Assertion, "it ended instead: #{log}" if ended?
 
-        log[/^oribi: listening on .*\n(?:.*\n)*?oribi: (?:\S+: at \S+, )?(?:\d+ workers? of|proxy of)/]
+        serves = /^oribi: (?:\S+: at \S+, )?(?:\d+ workers? of|proxy of)/
+        log[/^oribi: listening on .*\n(?:.*\n)*/]&.match?(serves)
       end
       @port = log[%r{listening on http://\S+:(\d+)$}, 1]&.to_i
       self

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Not "digest" alone: Ruby then loads the class when it is first named, and two threads that name it at
-# once are one too many.
+# Not "digest" alone: Ruby then loads the class when it is first named, and two threads that name
+# it at once are one too many.
 require "digest/sha2"
 require "helper_case"
 

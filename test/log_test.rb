@@ -61,7 +61,8 @@ class AccessLogTest < Helper::Case
     assert_equal [Float] * 3, times.map(&:class)
     assert_operator times[2], :>=, times[1]
     assert_equal({ "client" => "127.0.0.1", "method" => "GET", "uri" => "/a?b=c",
-                   "protocol" => "HTTP/1.1", "host" => "test", "mount" => "/", "status" => 200, "bytes" => 4,
+                   "protocol" => "HTTP/1.1", "host" => "test", "mount" => "/",
+                   "status" => 200, "bytes" => 4,
                    "complete" => true, "referer" => nil, "user_agent" => "me",
                    "request_id" => "id.1", "worker" => 1 }, found)
   end

@@ -27,8 +27,9 @@ class MountControlTest < Minitest::Test
   RUBY
 
   def setup
-    @server = Server.new(:oribi, "-C", "oribi.rb", "--rollback-window", "60", app: nil,
-                         files: { "app.ru" => APP, "oribi.rb" => TWO }).ready
+    files = { "app.ru" => APP, "oribi.rb" => TWO }
+    @server = Server.new(:oribi, "-C", "oribi.rb", "--rollback-window", "60",
+                         app: nil, files: files).ready
   end
 
   def teardown
@@ -57,7 +58,9 @@ class MountControlTest < Minitest::Test
 
   def status = JSON.parse(done("status", "--json"))["mounts"]
 
-  def mount(name) = status.find { |one| one["name"] == name }
+  def named(name) = status.select { |one| one["name"] == name }
+
+  def mount(name) = named(name).first
 
   def write(name, text) = File.write(File.join(@server.directory, name), text)
 
@@ -161,7 +164,7 @@ class MountControlTest < Minitest::Test
     write("oribi.rb", File.read(File.join(@server.directory, "oribi.rb"))
                           .sub('"/blog", rackup: "app.ru"', '\0, threads: 2, isolation: :threads'))
     done("reload")
-    Helper.wait_until("the one before is gone") { status.count { |one| one["name"] == "blog" } == 1 }
+    Helper.wait_until("the one before is gone") { named("blog").one? }
     asking[:enough] = true
     assert_equal ["200"], asking.value.keys
     assert_equal [2, "threads"], mount("blog").values_at("threads", "isolation")
@@ -175,11 +178,11 @@ class MountControlTest < Minitest::Test
     write("oribi.rb", TWO.sub('"/blog", rackup: "app.ru"', '\0, threads: 2'))
     write("broken", "")
     assert_match(/no database here/, refused("reload"))
-    Helper.wait_until("it is gone") { status.count { |one| one["name"] == "blog" } == 1 }
+    Helper.wait_until("it is gone") { named("blog").one? }
     assert_equal [before, 1], [ask("/blog/b"), mount("blog")["threads"]]
     File.unlink(File.join(@server.directory, "broken"))
     assert_match(/blog: generation 1 serves/, done("reload"))
-    Helper.wait_until("the one before is gone") { status.count { |one| one["name"] == "blog" } == 1 }
+    Helper.wait_until("the one before is gone") { named("blog").one? }
     assert_equal [2, before[1]], [mount("blog")["threads"], ask("/blog/b")[1]]
     assert_equal "done", done("reload").lines.last.chomp
     assert_stops

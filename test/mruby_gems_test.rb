@@ -20,7 +20,9 @@ class MrubyGemsTest < Minitest::Test
 
   def test_patterns_match_as_written_down
     each_case("regexps.json") do |source, letters, text, want|
-      options = { "i" => 1, "x" => 2, "m" => 4 }.sum { |name, bit| letters.include?(name) ? bit : 0 }
+      options = { "i" => 1, "x" => 2, "m" => 4 }.sum do |name, bit|
+        letters.include?(name) ? bit : 0
+      end
       got = quietly { spans(source, options, text) }
       assert_equal [want], [got], "/#{source}/#{letters} on #{text.inspect}"
     end

@@ -47,7 +47,8 @@ class MrubyTest < Helper::Case
       assert_equal "#{body.bytesize} #{lines} #{body[0, 3]} #{rest} #{sum}", answer
     end
     chunked = connect
-    chunked.write("POST /size HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+    chunked.write("POST /size HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" \
+                  "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
     assert_equal "7", chunked.answer.body
   end
 
@@ -88,7 +89,8 @@ class MrubyTest < Helper::Case
       text.include?("raise ArgumentError")
     end + 1
     wait_until("they are logged: #{server.log}") do
-      server.log.include?("GET /boom: config.ru:#{line}:in fail: boom\nand more (ArgumentError)\n\tfrom config.ru:") &&
+      server.log.include?("GET /boom: config.ru:#{line}:in fail: boom\n" \
+                          "and more (ArgumentError)\n\tfrom config.ru:") &&
         server.log.include?("GET /bad: the app's header name \"x bad\" is not one") &&
         server.log.include?("GET /nothing: the app returned nil, not [status, headers, body]")
     end
@@ -217,13 +219,14 @@ class MrubyLevelsTest < Helper::Case
       TOML
       log = File.join(directory, "log")
       alone = { "PATH" => "/nowhere", "ORIBI_RUNTIME_DIR" => File.join(directory, "control") }
-      pid = Process.spawn(alone, Mruby::BINARY, "-C", "oribi.toml", chdir: directory,
-                                                                    unsetenv_others: true, %i[out err] => log)
+      pid = Process.spawn(alone, Mruby::BINARY, "-C", "oribi.toml",
+                          chdir: directory, unsetenv_others: true, %i[out err] => log)
       wait_until("it serves: #{File.read(log)}") { File.read(log).include?("worker of") }
       assert_equal "hello", keep(Helper::Client.unix(socket)).get.body
       assert_equal %w[front mold worker], Helper.family(pid).drop(1).map(&:role)
       Process.kill("TERM", pid)
-      status, pid = Process.wait2(pid).last, nil
+      _, status = Process.wait2(pid)
+      pid = nil
       assert_equal 0, status.exitstatus
     ensure
       Process.kill("KILL", pid) && Process.wait(pid) if pid

@@ -12,7 +12,7 @@ class ProxyTest < Helper::Case
   PLACE = Dir.mktmpdir("oribi-proxy")
   Minitest.after_run { FileUtils.remove_entry(PLACE) }
 
-  CONFIG = <<~TOML
+  CONFIG = <<~TOML.freeze
     queue_timeout = 0
     [[mount]]
     path = "/one"
@@ -190,7 +190,8 @@ class ProxyTest < Helper::Case
         request.socket.write("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
         request.reply("late")
       when /chunks/
-        request.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n" \
+        request.socket.write("HTTP/1.1 200 OK\r\n" \
+                             "Transfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n" \
                              "3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n")
       else
         request.socket.write("HTTP/1.0 200 OK\r\n\r\nto the end")
@@ -199,7 +200,8 @@ class ProxyTest < Helper::Case
       true
     end
     client = connect
-    assert_equal [200, "99"], client.ask("HEAD /one").then { |answer| [answer.status, answer["content-length"]] }
+    head = client.ask("HEAD /one")
+    assert_equal [200, "99"], [head.status, head["content-length"]]
     assert_equal [204, 304], %w[/one/204 /one/304].map { |path| client.get(path).status }
     assert_equal %w[abc late], %w[/one/chunks /one/early].map { |path| client.get(path).body }
     assert_equal "to the end", client.get("/one/close").body
@@ -211,7 +213,8 @@ class ProxyTest < Helper::Case
     server
     one = backend("one") do |request|
       request.socket.write("220 smtp.example\r\n") if request.line.include?("smtp")
-      request.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha") if request.line.include?("half")
+      half = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha"
+      request.socket.write(half) if request.line.include?("half")
     end
     assert_equal 502, get("/one/smtp").status
     assert_equal 502, get("/one/lost").status
@@ -236,7 +239,8 @@ class ProxyTest < Helper::Case
     server
     backend("again-a") { |request| request.socket.close }
     answering("again-b")
-    assert_equal [[200, "again-b"]], Array.new(2) { get("/again") }.map { |a| [a.status, a.body] }.uniq
+    answers = Array.new(2) { get("/again") }
+    assert_equal [[200, "again-b"]], answers.map { |a| [a.status, a.body] }.uniq
   end
 
   def test_large_bodies_both_ways_and_slow_clients
@@ -289,7 +293,8 @@ class ProxyTest < Helper::Case
     end
     assert_equal [200] * 20, Array.new(20) { get("/one").status }
     assert_equal 20, one.requests.size
-    assert_equal [200] * 5, Array.new(5) { connect.ask("POST /one", body: "x").status.tap { sleep 0.01 } }
+    posted = Array.new(5) { connect.ask("POST /one", body: "x").status.tap { sleep 0.01 } }
+    assert_equal [200] * 5, posted
   end
 
   def test_a_connection_that_becomes_another
@@ -327,7 +332,8 @@ class ProxyTest < Helper::Case
     %w[thin puma].each do |name|
       answers = crowd(40, "/#{name}/a?5")
       assert_equal [200], answers.map(&:first).uniq
-      assert_equal ["GET /#{name}/a test 0"], answers.map { |_, body| body[/\A(.*) \d+\nx{5}\z/, 1] }.uniq
+      said = answers.map { |_, body| body[/\A(.*) \d+\nx{5}\z/, 1] }
+      assert_equal ["GET /#{name}/a test 0"], said.uniq
       assert_equal 2, answers.map { |_, body| body[/(\d+)\n/, 1] }.uniq.size if name == "thin"
       upload = connect.ask("POST /#{name}", body: BIG)
       assert_equal ["POST /#{name} test #{BIG.sum}"], [upload.body[/\A(.*) \d+\n/, 1]]

@@ -70,7 +70,7 @@ class SlowReaderTest < Helper::Case
     readers = %w[array stream length].cycle.first(6).map { |kind| slow("/#{kind}/#{PIECES}").first }
     client.get("/pid")
     assert_operator spooled, :>=, 6
-    readers.each_with_index { |client, index| index.even? ? client.close : client.reset }
+    readers.each_with_index { |reader, index| index.even? ? reader.close : reader.reset }
     wait_until("descriptors as before") do
       Dir.children("/proc/#{front.pid}/fd").size <= before
     end

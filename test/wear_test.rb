@@ -114,10 +114,9 @@ class WearTest < Helper::Case
   end
 
   def test_a_new_worker_that_hangs_is_given_up
+    hooks = 'after_fork { sleep if File.exist?(File.join(__dir__, "hang")) }'
     @server = Helper::Server.new(:oribi, "-w", "1", "--start-timeout=1", "-C", "hooks.rb",
-                                 app: APP, files: { "hooks.rb" => <<~RUBY }).ready
-      after_fork { sleep if File.exist?(File.join(__dir__, "hang")) }
-    RUBY
+                                 app: APP, files: { "hooks.rb" => hooks }).ready
     before, = pids(1)
     File.write(File.join(server.directory, "hang"), "")
     server.signal("USR2")

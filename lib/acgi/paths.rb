@@ -54,7 +54,7 @@ module ACGI
       cut(path == decode(raw) ? raw : encode(path), name) if name
     end
 
-    # The path decoded, without dots and repeated slashes; nil for one that climbs above the root, or
+    # The path decoded, without dots and repeated slashes; nil for one that climbs above the root or
     # that means different things to different programs.
     def resolve(raw)
       return if raw.match?(/%(2f|00)/i)

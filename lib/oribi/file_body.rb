@@ -18,7 +18,7 @@ module Oribi
       return false if body.instance_of?(Array) || !body.respond_to?(:to_path)
       return false if BODILESS.include?(status)
 
-      file = open(body.to_path) or return false
+      file = opened(body.to_path) or return false
       size = file.size
       return false unless size == announced(headers, size)
 
@@ -27,7 +27,7 @@ module Oribi
       file&.close
     end
 
-    def open(path)
+    def opened(path)
       file = File.open(path, FLAGS)
       return file if file.stat.file?
 

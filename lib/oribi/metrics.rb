@@ -4,7 +4,7 @@
 # lasts as long as it; without a server (a console, a test) it is the process's own.
 module Oribi
   class << self
-    # A number that only goes up: `increment(by = 1)`, `get`. The name is of a to z, 0 to 9, _ and :.
+    # A number that only goes up: `increment(by = 1)`, `get`. Names are of a to z, 0 to 9, _ and :.
     def counter(name) = Metrics.counter(name)
 
     # A whole number that goes up and down: `set`, `increment(by = 1)`, `decrement(by = 1)`, `get`.

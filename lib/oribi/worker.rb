@@ -89,8 +89,8 @@ module Oribi
     # What every request's env starts as. Values that a request rarely changes are here, so that
     # they need not be made anew; frozen, so that no app can change them for the next request.
     def template_env(multithread:, multiprocess:)
-      # The path of `OPTIONS *`, the one request that brings none: until Rack 3.1 it had to be empty,
-      # from 3.2 on it must not be.
+      # The path of `OPTIONS *`, the one request that brings none: until Rack 3.1 it had to be
+      # empty, from 3.2 on it must not be.
       path = (@rack <=> [3, 1]).negative? ? "" : "*"
       binary = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "", "PATH_INFO" => path,
                  "QUERY_STRING" => "", "SERVER_PROTOCOL" => "HTTP/1.1",

@@ -17,7 +17,8 @@ end
 def check(line)
   context = Object.new.instance_eval { binding }
   if line =~ / # raises (\S+)\z/
-    expression, wanted = $`, Object.const_get($1)
+    expression = $`
+    wanted = Object.const_get($1)
     got = raised(context, expression)
     abort "#{line}: it raises #{got.inspect}" unless got && got <= wanted
   else

@@ -2,8 +2,8 @@
 
 # What the tests of uploads ask for: the body's digest and length, read in ways that apps read it.
 
-# Not "digest" alone: Ruby then loads the class when it is first named, and two threads that name it at
-# once are one too many.
+# Not "digest" alone: Ruby then loads the class when it is first named, and two threads that name
+# it at once are one too many.
 require "digest/sha2"
 
 def digest(env, body)

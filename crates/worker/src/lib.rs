@@ -9,6 +9,7 @@ mod aside;
 mod child;
 mod crew;
 pub mod head;
+pub mod holes;
 mod pass;
 mod reply;
 mod seat;

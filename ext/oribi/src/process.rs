@@ -30,6 +30,7 @@ pub fn define(native: VALUE) {
     ruby::define_function(native, c"pidfd_open", Method::M1(pidfd));
     ruby::define_function(native, c"subreaper!", Method::M0(subreaper));
     ruby::define_function(native, c"watch", Method::M1(watch));
+    ruby::define_function(native, c"fill_holes", Method::M0(fill_holes));
     ruby::define_function(native, c"no_new_privileges", Method::M0(no_new_privileges));
     ruby::define_function(native, c"open_segment", Method::M4(open_segment));
 }
@@ -51,6 +52,11 @@ unsafe extern "C" fn subreaper(_: VALUE) -> VALUE {
         ruby::raise_io(&error.into());
     }
     ruby::nil()
+}
+
+/// `fill_holes -> bytes`: what is allocated from now on lies close together.
+unsafe extern "C" fn fill_holes(_: VALUE) -> VALUE {
+    ruby::number(worker::holes::fill() as i64)
 }
 
 /// An fd number from Ruby, taken over by a duplicate, so that Ruby may close or keep its own.

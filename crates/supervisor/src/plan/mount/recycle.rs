@@ -7,8 +7,11 @@ impl Generation {
     /// replaced, of those only a few at a time.
     pub(in super::super) fn wants_fork(&self, target: usize, now: Duration) -> bool {
         let staying = self.staying();
-        let wanted = staying + self.undisturbed(target, now) < target
-            || (staying < target + self.worn() && self.coming() < reliefs_at_once(target));
+        let wanted = if staying < target {
+            staying + self.undisturbed(target, now) < target
+        } else {
+            staying < target + self.worn() && self.coming() < reliefs_at_once(target)
+        };
         wanted
             && matches!(self.mold, Mold::Ready { .. })
             && self.forking() < FORKS_AHEAD

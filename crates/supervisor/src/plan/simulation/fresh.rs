@@ -1,6 +1,7 @@
 //! Fresh workers under a load that never ends: a request each, never more at once than wanted,
 //! always one ready, whatever dies.
 
+use super::super::mount::fresh::UNDISTURBED;
 use super::*;
 
 fn busy(seed: u64) -> World {
@@ -68,4 +69,25 @@ fn a_crash_in_a_request_does_not_make_the_next_one_wait() {
         world.turn_for(Duration::from_millis(10));
     }
     assert!(crashes > 50, "{crashes}: they are replaced at once");
+}
+
+#[test]
+fn a_successor_waits_for_the_answer_while_enough_stand_ready() {
+    let mut world = World::fresh(1, 2);
+    world.turn_for(CALM);
+    let mut keys = world.workers.keys().copied();
+    let (Some((generation, one)), Some((_, other))) = (keys.next(), keys.next()) else {
+        panic!("there are workers")
+    };
+    let take = |world: &mut World, nr| world.tell(Event::Worn { generation, nr, at_limit: true });
+    let before = world.actions;
+    take(&mut world, one);
+    assert_eq!(world.actions, before, "nothing is forked beside the request");
+    world.tell(Event::Spent(generation, one));
+    assert!(world.actions > before, "it is once that is answered");
+    world.turn_for(CALM);
+    let before = world.actions;
+    take(&mut world, other);
+    world.turn_for(UNDISTURBED * 2);
+    assert!(world.actions > before, "or takes long");
 }
