@@ -32,7 +32,10 @@ const CLEARED: usize = 64;
 type Pool = Tlsf<'static, u32, u32, 28, 32>;
 
 /// Lies at the region's start.
+#[repr(C)]
 struct Records {
+    /// Whose interpreter it is: first, because sys.c reads and writes it there.
+    owner: *mut c_void,
     /// What boots comes from the first pool, requests' from the second, which is behind the image.
     pools: [Pool; 2],
     /// The pool that new memory comes from, and where its part of the region ends.
@@ -97,6 +100,7 @@ impl Region {
     fn begin(&mut self, limit: usize) {
         let start = self.base.as_ptr() as usize + round_up(size_of::<Records>(), PAGE);
         let records = Records {
+            owner: null_mut(),
             pools: [Pool::new(), Pool::new()],
             current: 0,
             end: start,

@@ -16,6 +16,10 @@
 #include <mruby/string.h>
 #include <mruby/variable.h>
 #include <mruby/version.h>
+#if MRUBY_RELEASE_NO >= 30200
+/* `mrb_dump_irep` has gone there. */
+#include <mruby/internal.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -304,14 +308,17 @@ void oribi_mrb_close(mrb_state *mrb)
   mrb_close(mrb);
 }
 
+/* Not mruby's own `ud`: that comes behind what depends on how the library was configured (trixie's has
+   hooks for debuggers), which its headers do not know. So do nomem_err and stack_err; use nothing there.
+   The allocator's data begin with a place for it. */
 void *oribi_mrb_data(mrb_state *mrb)
 {
-  return mrb->ud;
+  return *(void **)mrb->allocf_ud;
 }
 
 void oribi_mrb_set_data(mrb_state *mrb, void *data)
 {
-  mrb->ud = data;
+  *(void **)mrb->allocf_ud = data;
 }
 
 void oribi_mrb_collector(mrb_state *mrb, int on)
