@@ -118,9 +118,8 @@ class MrubyTest < Helper::Case
     running = []
     busy = wait_until("a worker runs") do
       running << server.find("worker").find { |worker| worker.state == "R" }
-      running.last if running.last && running.last(5).map do |worker|
-                        worker&.pid
-                      end.tally.values == [5]
+      pids = running.last(5).map { |worker| worker&.pid }
+      running.last if running.last && pids.tally.values == [5]
     end
     Process.kill("KILL", busy.pid)
     assert_equal 502, held.answer.status

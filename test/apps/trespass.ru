@@ -13,8 +13,6 @@ def multiply
   loop { threads << Thread.new { sleep } }
 rescue ThreadError => error
   "#{error.class} after #{threads.size}"
-ensure
-  threads.each(&:kill).each(&:join)
 end
 
 def open_all
@@ -58,6 +56,10 @@ TRIES = {
 
 use Rack::Lint
 run(lambda do |env|
+  # Ruby 3.3 is no longer itself once a thread could not begin.
+  if env["PATH_INFO"] == "/processes"
+    env["rack.after_reply"] << -> { Process.kill("KILL", Process.pid) }
+  end
   what = begin
     TRIES.fetch(env["PATH_INFO"].delete_prefix("/")).call(env["QUERY_STRING"])
   rescue SystemCallError, NoMemoryError => error
