@@ -247,6 +247,41 @@ class AdminTest < Helper::Case
     server.wait
   end
 
+  # What a server is told, what then happens, and what it is a case of.
+  CAUSES = {
+    "max_requests" => [%w[--max-requests 2], ->(test) { 2.times { test.get("/") } }],
+    "request_timeout" => [%w[--request-timeout 0.2],
+                          ->(test) { test.assert_equal 504, test.get("/hold").status }],
+    "max_memory" => [%w[--max-rss 1m], ->(test) { test.get("/") }],
+    "max_age" => [%w[--max-age 0.3], ->(test) { test.get("/") }],
+    "recycled" => [%w[--hup-action recycle], ->(test) { test.server.signal("HUP") }],
+    "asked" => [[], ->(test) { Process.kill("QUIT", test.server.one("worker").pid) }],
+    "fresh" => [%w[--isolation fresh], ->(test) { test.get("/") }]
+  }.freeze
+
+  CAUSES.each do |cause, (options, happens)|
+    define_method("test_a_worker_s_end_is_put_down_to_#{cause}") do
+      start("--workers", "1", "--admin", "unix://admin.sock", *options)
+      File.mkfifo(File.join(server.directory, "gate"))
+      happens.call(self)
+      wait_until("#{cause}: #{metrics.lines.grep(/deaths/)}") do
+        sample("oribi_worker_deaths_total", mount: "/", cause: cause).positive?
+      end
+      assert_equal 200, get("/").status
+    end
+  end
+
+  def test_a_generation_that_is_taken_back
+    start("--workers", "1", "--admin", "unix://admin.sock", "--rollback-window", "60")
+    server.signal("USR2")
+    wait_for_sample(1, "oribi_restarts_total", mount: "/", outcome: "served")
+    env = { "ORIBI_RUNTIME_DIR" => File.join(server.directory, "control") }
+    _, status = Open3.capture2e(env, Oribi::Binary.path, "rollback")
+    assert_predicate status, :success?
+    wait_for_sample(1, "oribi_restarts_total", mount: "/", outcome: "rolled_back")
+    assert_equal 1, sample("oribi_generation", mount: "/")
+  end
+
   def test_other_machines_cannot_be_let_in
     %w[tcp://0.0.0.0:9394 tcp://192.0.2.1:80 fastcgi://127.0.0.1:1 nonsense].each do |address|
       output, status = Open3.capture2e(Oribi::Binary.environment, Oribi::Binary.path,

@@ -188,6 +188,23 @@ class MountControlTest < Minitest::Test
     assert_stops
   end
 
+  # Who waits for settings that are never read through can give up.
+  def test_a_file_that_never_ends_holds_up_no_later_reload
+    write("oribi.rb", "#{TWO}sleep\n")
+    env = { "ORIBI_RUNTIME_DIR" => File.join(@server.directory, "control"), "RUBYLIB" => LIB }
+    asking = Process.spawn(env, Oribi::Binary.path, "reload", chdir: "/", %i[out err] => File::NULL)
+    reading = -> { @server.tree.select { |entry| entry.title.include?("Config.dump") } }
+    Helper.wait_until("it is read") { reading.call.any? }
+    assert_match(/are being read already/, refused("reload"))
+    Process.kill("INT", asking)
+    Process.wait(asking)
+    Helper.wait_until("nobody reads") { reading.call.empty? }
+    write("oribi.rb", TWO.sub("workers: 2", "workers: 1"))
+    done("reload")
+    assert_equal 1, mount("shop")["workers"]
+    assert_stops
+  end
+
   def test_what_is_wrong_changes_nothing
     before = status.map { |one| one.values_at("name", "serving", "workers") }
     blog = ask("/blog/b")

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "helper_case"
-require "helper_fastcgi"
+require "helper_gateways"
 require "json"
 
 # Ten apps of one server: which request goes where, and that none of them notices another.
@@ -50,12 +50,10 @@ class MountsTest < Helper::Case
     %w[one two].each { |name| mount "/#{name}", environment: name, rackup: "app.ru" }
   RUBY
 
-  DOORS = %w[-b fastcgi://127.0.0.1:0 -b scgi://127.0.0.1:0].freeze
-
   class << self
     def shared
       log = %w[--access-log access --access-log-format json]
-      @shared ||= server(TEN, *DOORS, *log)
+      @shared ||= server(TEN, *Helper::Gateways::DOORS, *log)
     end
 
     def server(mounts, *arguments)
@@ -65,18 +63,7 @@ class MountsTest < Helper::Case
     end
   end
 
-  def door(scheme) = Integer(server.log[%r{listening on #{scheme}://\S+:(\d+)$}, 1], 10)
-
-  def fastcgi = @fastcgi ||= keep(Helper::FastCgi.tcp(door("fastcgi")))
-
-  def scgi(target, host)
-    params = Helper::FastCgi.params(target, HTTP_HOST: host, PATH_INFO: "")
-    params = { "CONTENT_LENGTH" => "0", "SCGI" => "1" }.merge(params)
-    block = params.map { |name, value| "#{name}\0#{value}\0" }.join.b
-    client = keep(Helper::Client.tcp(door("scgi"))).write("#{block.bytesize}:#{block},")
-    head, body = client.rest.split("\r\n\r\n", 2)
-    [Integer(head[/\AStatus: (\d+)/, 1], 10), body]
-  end
+  include Helper::Gateways
 
   # Mount, SCRIPT_NAME and PATH_INFO, or the status; over HTTP, FastCGI and SCGI, which must agree.
   def everywhere(target, host)
@@ -84,7 +71,8 @@ class MountsTest < Helper::Case
     @http.write("GET #{target} HTTP/1.1\r\nHost: #{host}\r\n\r\n")
     http = @http.answer
     fcgi = fastcgi.get(target, HTTP_HOST: host, PATH_INFO: "")
-    all = [[http.status, http.body], [fcgi.status, fcgi.body], scgi(target, host)]
+    all = [[http.status, http.body], [fcgi.status, fcgi.body],
+           scgi(target, HTTP_HOST: host, PATH_INFO: "")]
     found = all.map { |status, body| status == 200 ? JSON.parse(body).first(3) : status }
     assert_equal 1, found.uniq.size, "#{host}#{target}: #{found}"
     found.first
@@ -208,6 +196,21 @@ class MountsTest < Helper::Case
       found if found.first(3).all?
     end
     assert_equal ["shop", "admin", "small", nil], mounts
+  end
+
+  def test_a_mount_s_directory_and_gemfile
+    self.class.stop
+    said = 'run ->(_) { [200, {}, [[Dir.pwd, ENV["BUNDLE_GEMFILE"], defined?(Bundler)].inspect]] }'
+    config = "workers 1\nmount '/shop', chdir: 'shop'\nmount '/', rackup: 'app.ru'\n"
+    Dir.mktmpdir do |tree|
+      FileUtils.mkdir("#{tree}/shop")
+      { "shop/config.ru" => said, "shop/Gemfile" => "gem 'rack'\n", "app.ru" => said,
+        "oribi.rb" => config }.each { |name, text| File.write("#{tree}/#{name}", text) }
+      @server = Helper::Server.new(:oribi, "-C", "oribi.rb", app: nil, tree: tree).ready
+    end
+    shop = File.join(server.directory, "shop")
+    assert_equal [shop, "#{shop}/Gemfile", "constant"].inspect, get("/shop").body
+    assert_equal [server.directory, nil, nil].inspect, get("/").body
   end
 
   def test_without_a_mount_at_the_root_there_is_nothing_there

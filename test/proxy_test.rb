@@ -2,10 +2,13 @@
 
 require "digest"
 require "helper_backend"
+require "helper_gateways"
 require "helper_case"
 
 # A mount that other servers run: one queue in front of them, whatever they do.
 class ProxyTest < Helper::Case
+  include Helper::Gateways
+
   BIG = Random.new(7).bytes(5 << 20)
 
   # Sockets of the backends, which come and go under the feet of one server.
@@ -51,7 +54,7 @@ class ProxyTest < Helper::Case
 
   def self.shared
     files = { "oribi.toml" => CONFIG, "thin.ru" => APP }
-    arguments = ["-C", "oribi.toml", "--front-threads=2"]
+    arguments = ["-C", "oribi.toml", "--front-threads=2", *DOORS]
     @shared ||= Helper::Server.new(:oribi, *arguments, app: nil, files: files).ready
   end
 
@@ -97,6 +100,16 @@ class ProxyTest < Helper::Case
     rescue SystemCallError
       nil
     end
+  end
+
+  def test_gateways_lead_there_too
+    server
+    one = backend("one") { |request| request.reply("<#{request.body}>", "X-A: 1") || true }
+    answer = fastcgi.ask("/one/f?q=1", body: "by fastcgi", HTTP_X_MINE: "yes").answer
+    assert_equal [200, "<by fastcgi>", "1"], [answer.status, answer.body, answer["x-a"]]
+    assert_equal [200, "<by scgi>"], scgi("/one/s", "by scgi", method: "PUT")
+    assert_equal ["POST /one/f?q=1 HTTP/1.1", "PUT /one/s HTTP/1.1"], one.requests.map(&:line)
+    assert_equal [%w[test yes], ["test", nil]], (one.requests.map { |r| [r["host"], r["x-mine"]] })
   end
 
   def test_a_burst_waits_and_no_backend_sees_two_at_once

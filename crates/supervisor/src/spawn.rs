@@ -214,8 +214,9 @@ pub fn mold(line: &MoldLine) -> io::Result<Spawned> {
 }
 
 /// This program once more, with the same command line, to read the settings and say them as JSON
-/// (`command::reread`). `more` are mounts beside those that the command line names.
-pub fn reread(place: &Place, more: &[String]) -> io::Result<PipeReader> {
+/// (`command::reread`), in a process group of its own with the Ruby that it needs. `more` are mounts
+/// beside those that the command line names.
+pub fn reread(place: &Place, more: &[String]) -> io::Result<(Pid, PipeReader)> {
     let (ours, theirs) = std::io::pipe()?;
     let mut command = this_binary();
     command
@@ -224,11 +225,12 @@ pub fn reread(place: &Place, more: &[String]) -> io::Result<PipeReader> {
         .args(more.iter().flat_map(|mount| ["--mount", mount]))
         .env(REREAD, "1")
         .stdin(Stdio::null())
-        .stdout(theirs);
+        .stdout(theirs)
+        .process_group(0);
     place.enter(&mut command);
     // Reaped in the supervisor's loop, which asks nobody how it ended.
-    command.spawn()?;
-    Ok(ours)
+    let reader = Pid::from_child(&command.spawn()?);
+    Ok((reader, ours))
 }
 
 /// Becomes the command in the arguments, to be killed when the parent dies: until a mold watches

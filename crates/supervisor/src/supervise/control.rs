@@ -28,7 +28,9 @@ impl Supervisor {
 
     pub(super) fn hear_client(&mut self, id: u64) {
         let request = self.desk.as_mut().and_then(|desk| desk.hear(id));
-        let Some(request) = request else { return };
+        let Some(request) = request else {
+            return self.give_up_reading(id);
+        };
         if let Err(why) = self.obey(id, request) {
             self.answer(id, &Reply::Failed(why));
         }

@@ -192,6 +192,11 @@ impl Desk {
         longest.map(|id| self.clients.remove(&id));
     }
 
+    /// Whether a client is there.
+    pub fn has(&self, id: u64) -> bool {
+        self.clients.contains_key(&id)
+    }
+
     /// Goes on with a client: its request, when that is complete.
     pub fn hear(&mut self, id: u64) -> Option<Request> {
         let client = self.clients.get_mut(&id)?;

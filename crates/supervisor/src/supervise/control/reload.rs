@@ -4,6 +4,7 @@
 use super::*;
 use crate::options::{Changed, Changes, diff};
 use crate::spawn;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -12,11 +13,22 @@ const LONGEST: usize = 4 << 20;
 
 /// Settings that are being read.
 pub(in super::super) struct Reread {
+    _reader: Reader,
     pipe: std::io::PipeReader,
     heard: Vec<u8>,
     client: u64,
     /// What `--mount` would have said beside the command line.
     more: Vec<String>,
+}
+
+/// Who reads them, with the Ruby it has started: ended with whoever wanted to know.
+struct Reader(Pid);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Most often there is nobody any more.
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
 }
 
 impl Reread {
@@ -43,11 +55,20 @@ impl Supervisor {
         };
         let mut more = self.more.clone();
         more.extend(mount);
-        let pipe = spawn::reread(origin, &more)
+        let (reader, pipe) = spawn::reread(origin, &more)
             .map_err(|error| format!("cannot read the settings: {error}"))?;
-        self.reread = Some(Reread { pipe, heard: Vec::new(), client, more });
+        let _reader = Reader(reader);
+        self.reread = Some(Reread { _reader, pipe, heard: Vec::new(), client, more });
         self.keep(client, Wait::End, Some("reading the settings"));
         Ok(())
+    }
+
+    /// Whoever wanted the settings read has gone, perhaps because a file that is read never ends.
+    pub(super) fn give_up_reading(&mut self, client: u64) {
+        let is_gone = self.desk.as_ref().is_none_or(|desk| !desk.has(client));
+        if self.reread.take_if(|reread| is_gone && reread.client == client).is_some() {
+            say("reload: nobody waits for it any more; everything stays as it was");
+        }
     }
 
     /// Something comes, or all has come.
