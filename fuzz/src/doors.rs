@@ -187,14 +187,14 @@ pub fn mounts(data: &[u8]) {
         ("*.b.example", "/b"),
     ];
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Some((host, sent)) = text.split_once('\n') else { return };
+    let Some((said, sent)) = text.split_once('\n') else { return };
     let hosts =
         PLACES.map(|(host, _)| Vec::from_iter((!host.is_empty()).then(|| host.to_string())));
     let all = (0..).zip(&hosts).map(|(i, hosts)| (i, &hosts[..], PLACES[i].1));
     let mounts = Mounts::new(all);
-    let Some((found, end)) = mounts.find(Some(host), sent.as_bytes()) else { return };
+    let Some((found, end)) = mounts.find(Some(said), sent.as_bytes()) else { return };
     let (host_of, place) = PLACES[found];
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let host = said.strip_suffix('.').unwrap_or(said).to_ascii_lowercase();
     match host_of.strip_prefix('*') {
         Some(suffix) => assert!(host.len() > suffix.len() && host.ends_with(suffix)),
         None => assert!(host_of.is_empty() || host == host_of),
@@ -202,7 +202,7 @@ pub fn mounts(data: &[u8]) {
     assert_eq!(path::split(sent, place).map(|(script, _)| script.len()), Some(end));
     if let Some(clean) = path::clean(sent.as_bytes()) {
         // What is clean is decoded; sent so, it would have to be encoded again.
-        let again = mounts.find(Some(&host), &path::encode(&clean));
+        let again = mounts.find(Some(said), &path::encode(&clean));
         assert_eq!(again.map(|(mount, _)| mount), Some(found));
     }
 }
