@@ -6,6 +6,7 @@ require "helper_case"
 
 # FastCGI and Rack of the server in plain Ruby.
 class AcgiRackTest < Minitest::Test
+  extend Helper::SharesHome
   include Helper
 
   F = Helper::FastCgi
@@ -44,10 +45,7 @@ class AcgiRackTest < Minitest::Test
   RUBY
 
   def self.home
-    @home ||= Acgi.new({ "config.ru" => APP, "oribi.rb" => "workers 2\n" }).tap do |home|
-      Minitest.after_run { home.clean_up }
-      home.serve
-    end
+    @home ||= Acgi.new({ "config.ru" => APP, "oribi.rb" => "workers 2\n" }).tap(&:serve)
   end
 
   def home = self.class.home

@@ -140,13 +140,13 @@ end
 
 # By the server in plain Ruby.
 class AcgiPlainTest < Minitest::Test
+  extend Helper::SharesHome
   include ScriptTests
   include PersistentTests
 
   def self.home
     @home ||= Helper::Acgi.new.tap do |home|
       home.write("oribi.rb", "affinity :single\n")
-      Minitest.after_run { home.clean_up }
       home.serve
     end
   end
@@ -173,6 +173,7 @@ end
 
 # By Oribi, as a Rack app behind its FastCGI door.
 class AcgiNativeTest < Minitest::Test
+  extend Helper::SharesHome
   include ScriptTests
   include PersistentTests
 
@@ -183,7 +184,6 @@ class AcgiNativeTest < Minitest::Test
         request_timeout_soft 0.5
         on_request_timeout { |_, thread| thread.raise("enough of it") }
       RUBY
-      Minitest.after_run { home.clean_up }
       home.serve(command: Helper::Acgi::NATIVE)
     end
   end
@@ -245,10 +245,11 @@ end
 
 # Hit directly by a web server.
 class AcgiDirectTest < Minitest::Test
+  extend Helper::SharesHome
   include ScriptTests
 
   def self.home
-    @home ||= Helper::Acgi.new.tap { |home| Minitest.after_run { home.clean_up } }
+    @home ||= Helper::Acgi.new
   end
 
   def ask(target, body: nil, **params)

@@ -20,6 +20,18 @@ module Helper
   # Orphans of a server that was killed become this process's children: none can hide.
   Oribi::Native.subreaper!
 
+  # For a class of tests that share something: its `stop` is called after the last of them. What
+  # would end with the whole run only, others took for what they have left.
+  module StopsAfterwards
+    # Minitest 6 has another name for it.
+    all = Minitest::Runnable.respond_to?(:run_suite) ? :run_suite : :run
+    define_method(all) do |*arguments|
+      super(*arguments)
+    ensure
+      stop
+    end
+  end
+
   module_function
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -5,6 +5,16 @@ require "open3"
 require "helper_fastcgi"
 
 module Helper
+  # For a class of tests that share the folder that its `home` makes, and what serves there.
+  module SharesHome
+    include StopsAfterwards
+
+    def stop
+      @home&.clean_up
+      @home = nil
+    end
+  end
+
   # A folder as a web server has it, with a script or a rackup file, and the server in plain Ruby
   # that belongs to it.
   class Acgi

@@ -9,6 +9,8 @@ module Helper
   class Case < Minitest::Test
     include Helper
 
+    extend StopsAfterwards
+
     class << self
       # The app (a file of test/apps) and the command line of the class's server.
       def serve(app, *arguments)
@@ -18,14 +20,6 @@ module Helper
       def shared
         app, arguments = @served
         @shared ||= app && Server.new(:oribi, *arguments, app: Case.source(app)).ready
-      end
-
-      # All tests of the class; Minitest 6 has another name for it.
-      all = Minitest::Runnable.respond_to?(:run_suite) ? :run_suite : :run
-      define_method(all) do |*arguments|
-        super(*arguments)
-      ensure
-        stop
       end
 
       # Ends the shared server; it comes again when it is asked for.
