@@ -28,8 +28,8 @@ class FastCgiTest < Helper::Case
   def test_requests_one_after_another_on_a_connection
     client = fastcgi
     replies = Array.new(3) { |i| client.ask("/a?#{i}") }
-    assert_equal (0..2).map { |i| "GET /a?#{i}" }, replies.map { |reply| body(reply).strip }
-    assert_equal [0, 0, 0, 0, 0, 0], replies.flat_map { |reply| [reply.status, reply.protocol] }
+    assert_equal((0..2).map { |i| "GET /a?#{i}" }, replies.map { |reply| body(reply).strip })
+    assert_equal([0, 0, 0, 0, 0, 0], replies.flat_map { |reply| [reply.status, reply.protocol] })
     # The stream is ended, and the request after it, once.
     assert_equal [F::OUTPUT, F::END_REQUEST], replies.last.kinds.last(2)
     assert_equal 1, replies.last.kinds.count(F::END_REQUEST)

@@ -14,7 +14,7 @@ class FoolsgoldTest < Helper::ExampleCase
   def test_all_four_answer_and_count_together
     before = fields(KEPT[0])["total_requests"].to_i
     rounds = 5.times.flat_map { (FRESH + KEPT).map { |path| [path, fields(path)] } }
-    assert_equal (before + 1..before + 20).to_a, rounds.map { |_, its| its["total_requests"].to_i }
+    assert_equal((before + 1..before + 20).to_a, rounds.map { |_, its| its["total_requests"].to_i })
     ids = rounds.map { |_, its| its["trace_id"] }
     assert_equal ids, ids.grep(UUID).uniq
     ENGINES.each do |engine, paths|

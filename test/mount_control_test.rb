@@ -71,20 +71,20 @@ class MountControlTest < Minitest::Test
     assert_equal([["shop", "/shop", "serving", 2], ["blog", "/blog", "serving", 1]],
                  status.map { |one| one.values_at("name", "path", "state", "workers") })
     shop, blog = %w[/shop/a /blog/b].map { |path| ask(path) }
-    assert_equal [%w[/shop /a], %w[/blog /b]], [shop, blog].map { |words| words.last(2) }
+    assert_equal([%w[/shop /a], %w[/blog /b]], [shop, blog].map { |words| words.last(2) })
     assert_equal "404", @server.response("/shopping").code
 
     write("release", "second")
     assert_match(/^shop: generation 2 serves \(booted/, done("restart", "shop"))
     assert_equal "second", ask("/shop/")[1]
     assert_equal blog, ask("/blog/b"), "the other has not noticed"
-    assert_equal [2, 1], [mount("shop"), mount("blog")].map { |one| one["serving"] }
+    assert_equal([2, 1], [mount("shop"), mount("blog")].map { |one| one["serving"] })
     assert_match(/generation 1 serves again/, done("rollback", "/shop"))
     assert_equal "first", ask("/shop/")[1]
     assert_match(/shop.*blog/, refused("rollback"))
 
     assert_match(/3 workers, before 1/, done("scale", "blog", 3))
-    assert_equal [2, 3], [mount("shop"), mount("blog")].map { |one| one["workers"] }
+    assert_equal([2, 3], [mount("shop"), mount("blog")].map { |one| one["workers"] })
     assert_match(/name the mount.*shop, blog/, refused("scale", 3))
     assert_match(/no mount nowhere: there are shop, blog/, refused("restart", "nowhere"))
 

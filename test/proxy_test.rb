@@ -118,7 +118,7 @@ class ProxyTest < Helper::Case
     answers = crowd(200, "/two")
     assert_equal [[200, "two-a"], [200, "two-b"]], answers.uniq.sort
     assert_equal [1, 1], two.map(&:most)
-    assert_equal 200, two.sum { |backend| backend.requests.size }
+    assert_equal(200, two.sum { |backend| backend.requests.size })
     assert_operator two.sum(&:connections), :<, 20, "connections are kept"
   end
 
@@ -183,9 +183,9 @@ class ProxyTest < Helper::Case
     %w[keep-alive trailer x-gone].each { |name| assert_nil answer[name] }
     request = one.requests.last
     assert_equal ["PUT /one/a%2Fb//c?d=%20 HTTP/1.1", "body"], [request.line, request.body]
-    assert_equal ["test", "2", "10.0.0.1, 127.0.0.1", "http", "test", "4", "1.1 oribi"],
+    assert_equal(["test", "2", "10.0.0.1, 127.0.0.1", "http", "test", "4", "1.1 oribi"],
                  %w[host x-stay x-forwarded-for x-forwarded-proto x-forwarded-host content-length
-                    via].map { |name| request[name] }
+                    via].map { |name| request[name] })
     assert_match(/\At=\d+\.\d{6}\z/, request["x-request-start"])
     %w[x-hop te proxy under_score expect connection].each { |name| assert_nil request[name], name }
     connect.write("GET /one HTTP/1.0\r\n\r\n").answer
@@ -215,8 +215,8 @@ class ProxyTest < Helper::Case
     client = connect
     head = client.ask("HEAD /one")
     assert_equal [200, "99"], [head.status, head["content-length"]]
-    assert_equal [204, 304], %w[/one/204 /one/304].map { |path| client.get(path).status }
-    assert_equal %w[abc late], %w[/one/chunks /one/early].map { |path| client.get(path).body }
+    assert_equal([204, 304], %w[/one/204 /one/304].map { |path| client.get(path).status })
+    assert_equal(%w[abc late], %w[/one/chunks /one/early].map { |path| client.get(path).body })
     assert_equal "to the end", client.get("/one/close").body
     old = connect.write("GET /one/close HTTP/1.0\r\n\r\n").answer
     assert_equal ["to the end", nil], [old.body, old["transfer-encoding"]]
@@ -293,7 +293,7 @@ class ProxyTest < Helper::Case
     assert_equal 1, one.requests.size, "the backend is busy, whoever waits for it"
     release << true
     assert_equal 200, later.answer.status
-    assert_equal %w[/one/first /one/later], one.requests.map { |request| request.line.split[1] }
+    assert_equal(%w[/one/first /one/later], one.requests.map { |request| request.line.split[1] })
     assert_equal 1, one.most
   end
 

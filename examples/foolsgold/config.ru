@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # The same file for both engines and all levels of isolation.
 
 # mruby has `foolsgold` in the binary (gem.rs), CRuby here.
@@ -12,6 +14,7 @@ run lambda { |env|
   total = context.metrics.total_requests
   total.inc
   # What an interpreter remembers: nothing where each request has one of its own.
+  # rubocop:disable Style/GlobalVars
   $interpreter ||= context.trace_id
   $served = ($served || 0) + 1
   lines = [
@@ -21,5 +24,6 @@ run lambda { |env|
     "interpreter #{$interpreter}",
     "served #{$served}"
   ]
+  # rubocop:enable Style/GlobalVars
   [200, { "content-type" => "text/plain" }, [lines.join("\n"), "\n"]]
 }

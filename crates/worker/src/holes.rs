@@ -57,7 +57,7 @@ mod tests {
     fn what_comes_after_lies_close_together() {
         let some =
             || (0..64).map(|i| Vec::with_capacity(40 + i % 8 * 40)).collect::<Vec<Vec<u8>>>();
-        // Every tenth of many blocks is freed again, those of eight sizes.
+        // Every ninth of many blocks is freed again, those of eight sizes.
         let all: Vec<Vec<u8>> = (0..40_000).map(|i| Vec::with_capacity(40 + i % 8 * 40)).collect();
         let (holes, kept): (Vec<_>, Vec<_>) =
             all.into_iter().enumerate().partition(|(i, _)| i % 9 == 0);

@@ -218,11 +218,11 @@ impl Supervisor {
         match self.heirs.remove(&id).and_then(|before| self.apps.get(&before)) {
             // It was to take the place of one that now stays as it was.
             Some(before) => {
-                let stays = before.settings.clone();
+                let stays = &before.settings;
                 let mut all = self.settings.mounts.iter_mut();
-                all.find(|one| one.name == stays.name)
-                    .into_iter()
-                    .for_each(|one| *one = stays.clone());
+                if let Some(said) = all.find(|one| one.name == stays.name) {
+                    said.clone_from(stays);
+                }
             }
             None => self.strike_out(&mount),
         }
